@@ -30,7 +30,8 @@ else
 OWN_KUBECONFIG :=
 endif
 
-# Nor may a shell that has a word of these names make less be checked.
+# Nor may a shell that has a word of these names make less be checked, or something else.
+unexport PYTEST_ADDOPTS LAPTIME_SERVER_BINARIES
 ifneq ($(origin ONLY),command line)
 ONLY :=
 endif
@@ -74,10 +75,15 @@ export GOMODCACHE := $(CACHE)/build-cache/buildah-cache/root/go/pkg/mod
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -buildvcs=false
 
+# A recipe in which the variable itself stands is run even by `make --dry-run`, and as a whole.
+AGAIN = $(MAKE)
 # A line with the time of day, so that a log shows where the time went.
 SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] || say() { printf '[%(%H:%M:%S)T] %s\n' -1 "$$*"; };
 # Stops the cluster of the recipe, however the recipe ends.
 DOWN_AT_END := down() { code=$$?; trap - EXIT INT TERM; $(CLUSTER) down || code=1; exit $$code; }; \
+	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
+# Stops the cluster that the recipe's tests start themselves, and in whose name nothing else is done.
+DOWN_AFTER_TESTS := down() { code=$$?; trap - EXIT INT TERM; LAPTIME_CLUSTER_NAME=$$LAPTIME_TEST_CLUSTER $(CLUSTER) down || code=1; exit $$code; }; \
 	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
 # A cluster that only this recipe has, by the name that it has set; the images of the chart are there.
 define own_cluster
@@ -137,7 +143,7 @@ demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, c
 		fi
 		echo "The embedded cluster goes on running. In this shell:"
 		echo "  export KUBECONFIG=$$KUBECONFIG"
-		command -v kubectl >/dev/null || echo "  PATH=\"$$(dirname "$$($(CLUSTER) path kubectl)"):\$$PATH\""
+		command -v kubectl >/dev/null || echo "  PATH=\"$(CACHE)/bin:\$$PATH\""
 		echo "Stop it: make cluster-down"
 	fi
 	exit $$code
@@ -289,8 +295,14 @@ $(VENV_STAMP):
 # Which parts there are, and what each needs, stands in proof/laptime_proof/catalogue.py.
 PROVE := python3 proof/prove.py
 .PHONY: test
+ifeq ($(OWN_KUBECONFIG),)
 test: ## everything: lint, verify, unit, e2e (ONLY=unit,e2e-runs: these; FAILED=1, CHANGED=1: what failed last, or may since)
 	$(PROVE) test $(if $(FAILED),--failed) $(if $(CHANGED),--changed) $(ONLY)
+else
+test:
+	echo "make test starts clusters of its own; tests on yours: make e2e KUBECONFIG=$(OWN_KUBECONFIG)" >&2
+	exit 2
+endif
 
 .PHONY: prove
 prove: ## what takes hours: benches and examples, going on where it stopped (ONLY=bench-truth: this)
@@ -355,7 +367,7 @@ PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics
 .PHONY: e2e
 ifeq ($(OWN_KUBECONFIG),)
 e2e: ## tests on clusters: schema, chart, whole runs, broken servers (E2E="runs -k kill": these)
-	$(if $(E2E),$(MAKE) e2e-some,$(PROVE) test e2e)
+	$(if $(E2E),$(AGAIN) e2e-some,$(PROVE) test e2e)
 else
 e2e: install ## tests on clusters: schema, chart, whole runs, broken servers (E2E="runs -k kill": these)
 	$(USE_CLUSTER)
@@ -368,7 +380,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	down() {
 		code=$$?
 		trap - EXIT INT TERM
-		if [ "$$started" = yes ]; then $(MAKE) -C "$(CURDIR)" e2e-down-a || code=1; fi
+		if [ "$$started" = yes ]; then $(AGAIN) -C "$(CURDIR)" e2e-down-a || code=1; fi
 		exit $$code
 	}
 	trap down EXIT
@@ -377,7 +389,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
 	$(CLUSTER) status >/dev/null 2>&1 || started=yes
 	$(IMAGES) $(E2E_IMAGES)
-	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
+	$(AGAIN) install LOADED_IMAGES="$(E2E_IMAGES)"
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) $(E2E)
 
@@ -387,7 +399,7 @@ e2e-up-a e2e-up-b e2e-up-c: e2e-up-%: venv
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
 	$(CLUSTER) down
 	$(IMAGES) $(E2E_IMAGES)
-	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
+	$(AGAIN) install LOADED_IMAGES="$(E2E_IMAGES)"
 
 .PHONY: e2e-down-a e2e-down-b e2e-down-c
 e2e-down-a e2e-down-b e2e-down-c: e2e-down-%:
@@ -418,18 +430,22 @@ e2e-servers: venv # the images of servers and tiers, without a cluster; they mos
 
 .PHONY: e2e-cluster
 e2e-cluster: venv # the embedded Kubernetes itself
-	cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests
+	export LAPTIME_TEST_CLUSTER=laptime-test LAPTIME_CLUSTER_TESTS=1
+	$(DOWN_AFTER_TESTS)
+	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest tests)
 
 .PHONY: nodes
-nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained
-	python3 images/build.py agent
-	cd cluster && LAPTIME_NODES_TESTS=1 LAPTIME_TEST_CLUSTER=laptime-nodes $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py
+nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained (ONLY=ipv6: these tests)
+	export LAPTIME_TEST_CLUSTER=laptime-nodes LAPTIME_NODES_TESTS=1
+	$(IMAGES) agent
+	$(DOWN_AFTER_TESTS)
+	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py $(if $(ONLY),-k "$(ONLY)"))
 
 .PHONY: placements
 placements: venv ## runs in placements on three nodes, by the commands of docs/real-cluster.md
 	export LAPTIME_CLUSTER_NAME=laptime-placements
 	$(own_cluster)
-	$(MAKE) install NODES=3 LOADED_IMAGES="$(CHART_IMAGES)"
+	$(AGAIN) install NODES=3 LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --capture=no --shard placements)
 
@@ -437,7 +453,7 @@ placements: venv ## runs in placements on three nodes, by the commands of docs/r
 lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five times each, on four nodes
 	export LAPTIME_CLUSTER_NAME=laptime-lost-nodes
 	$(own_cluster)
-	$(MAKE) install NODES=4 LOADED_IMAGES="$(CHART_IMAGES)"
+	$(AGAIN) install NODES=4 LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_LOST_NODES_TESTS=1; $(PYTEST_E2E) --capture=no --shard lost-nodes)
 
@@ -445,7 +461,7 @@ lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five
 own-cpus: venv ## that servers had CPUs for themselves, on a node whose kubelet gives them out
 	export LAPTIME_CLUSTER_NAME=laptime-own-cpus LAPTIME_CLUSTER_SHARED_CPUS=1
 	$(own_cluster)
-	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_OWN_CPUS_TESTS=1; $(PYTEST_E2E) --capture=no --shard own-cpus)
 
@@ -454,7 +470,7 @@ ipv6: venv ## whole runs on three nodes that have addresses of IPv6 alone: tiers
 	export LAPTIME_CLUSTER_NAME=laptime-ipv6 LAPTIME_CLUSTER_FAMILY=ipv6
 	$(own_cluster)
 	$(IMAGES) $(E2E_IMAGES)
-	$(MAKE) install NODES=3 LOADED_IMAGES="$(E2E_IMAGES)"
+	$(AGAIN) install NODES=3 LOADED_IMAGES="$(E2E_IMAGES)"
 	$(USE_CLUSTER)
 	($(PYTEST_E2E) $(addprefix runs/test_,complete_run.py generators.py http2.py network_policies.py scripts.py services.py side_services.py))
 
@@ -511,7 +527,13 @@ lint-go:
 	$(SAY)
 	for module in $(GO_MODULES); do
 		say "$$module"
-		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
+		(
+			cd $$module
+			# Beside the go that is used. An assignment of its own: what fails in one ends the recipe.
+			unformatted="$$("$$(go env GOROOT)/bin/gofmt" -l .)"
+			[ -z "$$unformatted" ] || { echo "$$unformatted"; exit 1; }
+			go vet ./...
+		)
 	done
 
 lint-rust:
@@ -539,8 +561,9 @@ format: venv ## format all code
 
 .PHONY: generate
 generate: venv ## write the files that are made from others: CRD, schemas, reference, dashboards, golden manifests
-	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crds; write_crds(Path("$(CRDS)"))'
-	cp $(CRDS)/*.yaml charts/laptime/files/
+	for folder in $(CRDS) charts/laptime/files; do
+		$(PYTHON) -c 'import sys; from pathlib import Path; from laptime.cli.generate import write_crds; write_crds(Path(sys.argv[1]))' $$folder
+	done
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_results_schema; write_results_schema(Path("$(RESULTS_SCHEMA)"))'
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_reference; write_reference(Path("$(REFERENCE)"), Path("charts/laptime"))'
 	$(PYTHON) -W ignore::DeprecationWarning -m laptime_dashboards.write charts/laptime/files/dashboards
@@ -551,7 +574,7 @@ GENERATED := $(CRDS) $(RESULTS_SCHEMA) $(REFERENCE) charts/laptime/files operato
 
 .PHONY: verify
 verify: ## regenerate and compare with what is committed
-	$(MAKE) generate
+	$(AGAIN) generate
 	# What is new is in no difference of git's.
 	unknown="$$(git ls-files --others -- $(GENERATED))"
 	git diff --exit-code --stat -- $(GENERATED) && [ -z "$$unknown" ] || {
@@ -639,7 +662,7 @@ bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck
 	$$kubectl label node laptime bench=rest >/dev/null
 	$$kubectl label node laptime-2 laptime-4 bench=servers >/dev/null
 	$$kubectl taint node laptime-2 laptime-4 bench=servers:NoSchedule >/dev/null
-	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/nodes/values.yaml"
+	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/nodes/values.yaml"
 	$(CLUSTER) slow laptime-4 50
 	$(USE_CLUSTER)
 	PYTHONPATH=bench:proof $(PYTHON) bench/nodes/run.py $(if $(RUNS),--runs $(RUNS))
@@ -660,7 +683,7 @@ bench-lanes: venv ## a factor measured beside a run in another lane, and alone, 
 	$$kubectl label node laptime-3 bench=west >/dev/null
 	$$kubectl label node laptime-4 bench=east >/dev/null
 	$$kubectl taint node laptime-2 laptime-3 laptime-4 bench=lane:NoSchedule >/dev/null
-	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/lanes/values.yaml"
+	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/lanes/values.yaml"
 	$(USE_CLUSTER)
 	PYTHONPATH=bench:proof $(PYTHON) bench/lanes/run.py $(if $(PAIRS),--pairs $(PAIRS))
 
@@ -679,7 +702,7 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 	export LAPTIME_CLUSTER_AUDIT=system:serviceaccount:$(NAMESPACE):laptime-operator
 	$(DOWN_AT_END)
 	$(CLUSTER) down
-	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
 
@@ -690,7 +713,7 @@ chaos: venv ## faults in real runs, on a cluster of its own, going on where it s
 	$(DOWN_AT_END)
 	$(CLUSTER) down
 	export LAPTIME_CLUSTER_DISK=8G
-	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)"
 	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/control/network \
 		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(PART),--part $(PART))
@@ -784,7 +807,7 @@ namespaces: venv ## whole runs under levels, quotas, limits, policies and users 
 	$(DOWN_AT_END)
 	images="$(CHART_IMAGES) delay load-script server-go-nethttp"
 	$(IMAGES) $$images
-	$(MAKE) install LOADED_IMAGES="$$images"
+	$(AGAIN) install LOADED_IMAGES="$$images"
 	$(USE_CLUSTER)
 	($(PYTEST_E2E) --capture=no runs/test_kinds_of_namespaces.py)
 
@@ -800,7 +823,7 @@ seconds: install ## a hundred trials: whether Prometheus has each second of each
 own-cluster: venv images ## the demo on a cluster that pulls from a registry (ENGINE=podman: built and pushed by it)
 	$(SAY)
 	export LAPTIME_CLUSTER_NAME=laptime-own
-	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(CLUSTER) packages docker-registry
 	$(CLUSTER) down
 	folder="$$(mktemp -d)"
 	down() { code=$$?; trap - EXIT INT TERM; kill $$registry 2>/dev/null || true; $(CLUSTER) down || code=1; rm -rf "$$folder"; exit $$code; }
@@ -810,7 +833,7 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 	printf '%s\n' 'version: 0.1' "storage: {filesystem: {rootdirectory: $$folder}}" 'http: {addr: "127.0.0.1:5000"}' >"$$folder/config.yml"
 	"$${inside[@]}" docker-registry serve "$$folder/config.yml" >"$$folder/log" 2>&1 & registry=$$!
 	say "The demo, from a registry"
-	"$${inside[@]}" $(MAKE) demo KUBECONFIG="$$($(CLUSTER) kubeconfig)" REGISTRY=localhost:5000 $(if $(ENGINE),ENGINE=$(ENGINE)) \
+	"$${inside[@]}" $(AGAIN) demo KUBECONFIG="$$($(CLUSTER) kubeconfig)" REGISTRY=localhost:5000 $(if $(ENGINE),ENGINE=$(ENGINE)) \
 		HELM_FLAGS="$(CLUSTER_DNS) $(HELM_FLAGS)"
 	say "What was pulled"
 	grep -o 'GET /v2/laptime/[^ ]*manifests/[^ ]*' "$$folder/log" | sort | uniq -c
@@ -819,7 +842,7 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 ARM64_IMAGES := $(CHART_IMAGES) server-go-nethttp
 .PHONY: arm64
 arm64: venv ## the images for arm64, run (emulated where this is another CPU), and pushed to a registry with those for amd64
-	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(CLUSTER) packages docker-registry
 	$(IMAGES) --platform linux/arm64 $(ARM64_IMAGES)
 	cd images && LAPTIME_ARM64_IMAGES="$(ARM64_IMAGES)" $(CURDIR)/$(PYTHON) -m pytest --capture=no servers/tests/test_arm64.py
 
@@ -831,7 +854,7 @@ fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, an
 
 .PHONY: cache
 cache: ## how large the cache is, and what of it
-	du -sh "$(CACHE)" 2>/dev/null || echo "there is no cache in $(CACHE)"
+	du -sh "$(CACHE)/" 2>/dev/null || echo "there is no cache in $(CACHE)"
 	du -sh "$(CACHE)"/* 2>/dev/null | sort -hr || true
 
 .PHONY: clean-cache
@@ -844,17 +867,32 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 			echo "$(CACHE) has no .laptime-cache, so it was not made for this: remove what is Laptime's by hand" >&2
 			exit 1
 		fi
-		du -sh "$(CACHE)"
+		# On a larger disk it may be behind a link, which stays.
+		cache="$$(readlink -f "$(CACHE)")"
+		du -sh "$$cache"
 		# An engine mounts the folder of another platform's layers on itself.
-		{ grep -o " $(CACHE)/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
-		chmod -R u+w "$(CACHE)"
-		rm -rf "$(CACHE)"
+		{ grep -o " $$cache/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
+		chmod -R u+w "$$cache"
+		find "$$cache" -mindepth 1 -maxdepth 1 ! -name proof ! -name .laptime-cache -exec rm -rf {} +
+		if [ -e "$$cache/proof" ]; then
+			# Nothing builds it again.
+			echo "kept: when each check passed (make standing), in $$cache/proof"
+		else
+			rm -f "$$cache/.laptime-cache"
+			[ -L "$(CACHE)" ] || rmdir "$$cache"
+		fi
 	fi
-	# Docker leaves out the registry of its names.
+	# By name and first without force: another name of the same image is somebody else's, and so are
+	# containers of that one. Docker leaves out the registry of its names.
 	for engine in docker podman buildah; do
 		command -v $$engine >/dev/null || continue
-		{ $$engine images --quiet --filter 'reference=docker.io/laptime/*'; $$engine images --quiet --filter 'reference=laptime/*'; } \
-			2>/dev/null | sort -u | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
+		name='{{.Repository}}:{{.Tag}}'
+		if [ $$engine = buildah ]; then name='{{.Name}}:{{.Tag}}'; fi
+		for force in "" --force; do
+			{ $$engine images --format "$$name" 2>/dev/null || true; } |
+				{ grep -E '^(docker\.io/)?laptime/[^:]+:[^<]' || true; } | sort -u |
+				xargs -r $$engine rmi $$force >/dev/null 2>&1 || true
+		done
 	done
 	# Only it keeps each step of a build as an image of its own: those on the base that is made here
 	# (images/imagebuild/base.py). Others are somebody else's, and so are containers.

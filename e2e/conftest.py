@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -172,14 +171,14 @@ class Api:
         return json.loads(data)
 
 
-def _program(name: str) -> str:
-    """Return the path of a program: of the cluster's own cache first, then of PATH."""
-    cache = Path(os.environ.get("LAPTIME_CACHE", Path.home() / ".cache" / "laptime"))
-    cached = [path for path in sorted(cache.glob(f"bin/*/{name}")) if os.access(path, os.X_OK)]
-    found = str(cached[-1]) if cached else shutil.which(name)
-    if found is None:
-        pytest.fail(f"{name} is neither in {cache}/bin nor in PATH: run `make cluster`")
-    return found
+def _cluster(*arguments: str) -> str:
+    """Return the last line of a command of the embedded cluster; fail with what was wrong."""
+    command = [sys.executable, str(ROOT / "cluster" / "cluster.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = f"{done.stdout}{done.stderr}".strip()
+        pytest.fail(f"set KUBECONFIG or run `make cluster` (cluster.py {arguments[0]}: {said})")
+    return done.stdout.strip().rpartition("\n")[2]
 
 
 @pytest.fixture(scope="session")
@@ -187,28 +186,22 @@ def kubeconfig() -> str:
     """Path of the kubeconfig of the cluster under test."""
     if os.environ.get("KUBECONFIG"):
         return os.environ["KUBECONFIG"]
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "cluster" / "cluster.py"), "kubeconfig"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    path = done.stdout.strip()
-    if done.returncode != 0 or not Path(path).is_file():
-        pytest.fail(f"no cluster: set KUBECONFIG or run `make cluster` ({done.stderr.strip()})")
+    path = _cluster("kubeconfig")
+    if not Path(path).is_file():
+        pytest.fail("no cluster: set KUBECONFIG or run `make cluster`")
     return path
 
 
 @pytest.fixture(scope="session")
 def kubectl(kubeconfig: str) -> Tool:
     """Run kubectl as the administrator of the cluster."""
-    return Tool(_program("kubectl"), kubeconfig)
+    return Tool(_cluster("path", "kubectl"), kubeconfig)
 
 
 @pytest.fixture(scope="session")
 def helm(kubeconfig: str) -> Tool:
     """Run Helm as the administrator of the cluster."""
-    return Tool(_program("helm"), kubeconfig)
+    return Tool(_cluster("path", "helm"), kubeconfig)
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,7 @@ class Builder:
             ):
                 context = Path(folder) / "context"
                 key = self.content_key(image, context, base_key)
+                self.store.record(self.root, image.name, key)
                 if self.store.key(image.name) == key and not force:
                     print(f"{title:<28} up to date", flush=True)
                     continue

@@ -152,6 +152,8 @@ def _compile(build: Build) -> None:
             code = process.wait()
         if code != 0:
             raise ClusterError(f"building {build.name} failed:\n" + "\n".join(last_words))
+        # Killed in between, this leaves what is of no version, rather than what seems to be of one.
+        (build.output / _STAMP).unlink(missing_ok=True)
         for program in build.programs:
             (Path(partial) / program).replace(build.output / program)
     (build.output / _STAMP).write_text(build.key(), encoding="utf-8")
@@ -159,22 +161,21 @@ def _compile(build: Build) -> None:
 
 
 def ensure_helm() -> Path:
-    """Build Helm when it is missing and return its stable path, `bin/helm` in the cache."""
-    ensure(HELM)
-    return _link("helm", HELM.output)
+    """Build Helm when it is missing and return its path, which is that of this version alone."""
+    return _tool("helm", HELM)
 
 
 def ensure_kubectl() -> Path:
-    """Build Kubernetes when it is missing and return kubectl's stable path in the cache."""
-    ensure(KUBERNETES)
-    return _link("kubectl", KUBERNETES.output)
+    """Build Kubernetes when it is missing and return kubectl's path, as `ensure_helm` does."""
+    return _tool("kubectl", KUBERNETES)
 
 
-def _link(program: str, folder: Path) -> Path:
-    stable = BIN / program
-    target = Path(folder.name) / program
-    if not (stable.is_symlink() and stable.readlink() == target):
+def _tool(program: str, build: Build) -> Path:
+    ensure(build)
+    # For people: whoever has another version of it turns the link.
+    link, target = BIN / program, Path(build.output.name) / program
+    if not (link.is_symlink() and link.readlink() == target):
         fresh = BIN / f".{program}-{os.getpid()}"
         fresh.symlink_to(target)
-        fresh.replace(stable)
-    return stable
+        fresh.replace(link)
+    return build.output / program

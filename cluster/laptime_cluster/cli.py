@@ -14,6 +14,7 @@ from laptime_cluster import (
     images,
     lifecycle,
     outages,
+    packages,
     snapshot,
     store,
 )
@@ -73,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("tools", help="build kubectl and helm when they are missing")
     path = commands.add_parser("path", help="print the path of a tool, built when it is missing")
     path.add_argument("tool", choices=("kubectl", "helm"))
+    package = commands.add_parser("packages", help="install programs that are missing, by packages")
+    package.add_argument("programs", nargs="+", metavar="PROGRAM", help="in a package of its name")
     for name, act in _ACTS.items():
         node = commands.add_parser(name, help=_first_line(act))
         node.add_argument("node", metavar="NODE")
@@ -112,6 +115,8 @@ def _run(arguments: argparse.Namespace) -> int:
         case "path":
             tool = builds.ensure_helm if arguments.tool == "helm" else builds.ensure_kubectl
             print(tool())
+        case "packages":
+            packages.install_missing([(program, program) for program in arguments.programs])
         case "enforce-policies":
             enforcer.enforce(arguments.node)
         case "snapshot":

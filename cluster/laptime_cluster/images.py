@@ -1,5 +1,6 @@
 """Images of the nodes: archives from the cache go into containerd when they changed."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from laptime_cluster.commands import ClusterError, run
-from laptime_cluster.layout import IMAGES
+from laptime_cluster.layout import IMAGES, SOURCE
 from laptime_cluster.places import Node
 from laptime_cluster.progress import say, ticking
 
@@ -62,13 +63,21 @@ def paths(names: Iterable[str]) -> list[Path]:
 
 
 def load(node: Node, names: Sequence[str]) -> list[str]:
-    """Import the named archives of the cache (all of them when none is named) that changed.
+    """Import the named archives of the cache that changed. When none is named, all of them but
+    those that another checkout has built since this one did.
 
     Returns the names that were imported. Raises ClusterError when an archive is not there, names
-    no image, or does not fit on the disk.
+    no image, is a named one that another checkout has built since this one did, or does not fit on
+    the disk.
     """
     containerd = containerd_of(node)
     archives = [describe(path) for path in [_path(name) for name in names] or every()]
+    for archive in filter(_is_of_another, archives):
+        text = f"another checkout has built its own {archive.path} since this one did"
+        if names:
+            raise ClusterError(f"{text}: images/build.py {archive.path.stem} builds it again")
+        say(f"passing over an image: {text}")
+    archives = [archive for archive in archives if not _is_of_another(archive)]
     known = _known_keys(containerd)
     wanted = [
         archive
@@ -78,6 +87,13 @@ def load(node: Node, names: Sequence[str]) -> list[str]:
     for archive in wanted:
         import_archive(archive, containerd)
     return [archive.path.stem for archive in wanted]
+
+
+def _is_of_another(archive: Archive) -> bool:
+    """Whether an archive is not what images/build.py of this checkout wanted last."""
+    checkout = hashlib.sha256(str(SOURCE.parent).encode()).hexdigest()[:16]
+    record = IMAGES / f".of-{checkout}" / archive.path.stem
+    return record.exists() and record.read_text(encoding="utf-8").strip() != archive.key
 
 
 def _is_image(path: Path) -> bool:

@@ -86,14 +86,15 @@ def install_missing(needed: Sequence[tuple[str, str]] = NEEDED) -> None:
             # Finishes what a killed installation began, without which nothing can be installed.
             run(["dpkg", "--configure", "-a"], environment=environment)
             run(["apt-get", "update", "-qq"], environment=environment)
+            # What stands in the way of these is somebody's: nothing is removed for them.
+            install = ["apt-get", "install", "-y", "--no-install-recommends", "--no-remove"]
+            planned = _planned(run([*install, "--simulate", *wanted], environment=environment))
             before = _installed()
             try:
-                run(
-                    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted],
-                    environment=environment,
-                )
+                run([*install, "-qq", *wanted], environment=environment)
             finally:
-                _disable_services(_installed() - before)
+                # Somebody else may have installed others meanwhile.
+                _disable_services({one for one in _installed() - before if _name(one) in planned})
     finally:
         remove_policy()
     still = missing(needed)
@@ -123,6 +124,17 @@ def _installed() -> set[str]:
     query = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ${binary:Package}\\n"]
     lines = run(query).splitlines()
     return {line.split()[1] for line in lines if line.startswith("installed ")}
+
+
+def _planned(simulated: str) -> set[str]:
+    """Return the names of what apt-get says that it would install: `Inst NAME (VERSION ...)`."""
+    lines = [line.split() for line in simulated.splitlines()]
+    return {_name(words[1]) for words in lines if words[:1] == ["Inst"]}
+
+
+def _name(package: str) -> str:
+    """Return a package's name without its architecture, which stands behind some of them."""
+    return package.partition(":")[0]
 
 
 def _disable_services(packages: set[str]) -> None:

@@ -5,12 +5,13 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from laptime_cluster import images, pause
 from laptime_cluster.commands import ClusterError
-from laptime_cluster.layout import pause_image
+from laptime_cluster.layout import SOURCE, pause_image
 
 
 def _archive(path: Path, files: dict[str, object]) -> Path:
@@ -81,3 +82,26 @@ def test_the_pause_image_is_what_its_config_says(
     with tarfile.open(fileobj=io.BytesIO(layer)) as inner:
         assert inner.getmember("pause").mode == 0o755
     assert pause.archive() == path
+
+
+def test_an_image_of_another_checkout_is_loaded_in_nobodys_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ours", "theirs", "fetched"):
+        _archive(tmp_path / f"{name}.tar", {"manifest.json": [{"RepoTags": [f"laptime/{name}:1"]}]})
+        (tmp_path / f"{name}.digest").write_text("key\n")
+    # As images/build.py records what this checkout wants.
+    folder = tmp_path / f".of-{hashlib.sha256(str(SOURCE.parent).encode()).hexdigest()[:16]}"
+    folder.mkdir()
+    (folder / "ours").write_text("key\n")
+    (folder / "theirs").write_text("another\n")
+    monkeypatch.setattr(images, "IMAGES", tmp_path)
+    monkeypatch.setattr(images, "containerd_of", lambda _: None)
+    monkeypatch.setattr(images, "_known_keys", lambda _: {})
+    monkeypatch.setattr(images, "import_archive", lambda *_: None)
+    node: Any = None
+    assert images.load(node, ["ours", "fetched"]) == ["ours", "fetched"]
+    with pytest.raises(ClusterError, match=r"another checkout has built its own .*/theirs.tar"):
+        images.load(node, ["ours", "theirs"])
+    assert images.load(node, []) == ["fetched", "ours"]
+    assert "passing over an image: another checkout" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from laptime_cluster.layout import SOURCE
 TOOLS = (
     *("bash", "make", "cat", "sed", "cut", "sha256sum", "du", "grep", "sort", "xargs", "chmod"),
     *("rm", "id", "ls", "mkdir", "touch", "umount", "dirname", "basename", "head", "nproc"),
+    *("find", "readlink", "rmdir"),
 )
 Make = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -79,6 +80,34 @@ def test_the_usual_cache_is_removed_also_where_an_earlier_version_made_it(
     assert not cache.exists()
 
 
+def test_a_link_to_a_larger_disk_stays_and_what_is_there_goes(make: Make, tmp_path: Path) -> None:
+    disk, cache = tmp_path / "large-disk", tmp_path / "cache"
+    disk.mkdir()
+    cache.symlink_to(disk)
+    make("--dry-run", "unit-rust", cache=cache)
+    (disk / "images").mkdir()
+    assert make("clean-cache", cache=cache).returncode == 0
+    assert cache.is_symlink()
+    assert list(disk.iterdir()) == []
+    # What is begun there anew can be removed as well.
+    make("--dry-run", "unit-rust", cache=cache)
+    assert make("clean-cache", cache=cache).returncode == 0
+
+
+def test_what_nothing_builds_again_stays(make: Make, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    make("--dry-run", "unit-rust", cache=cache)
+    for folder in ("images", "proof"):
+        (cache / folder).mkdir()
+    (cache / "proof/journal.jsonl").write_text("{}\n")
+    for _ in range(2):
+        done = make("clean-cache", cache=cache)
+        assert done.returncode == 0
+        assert f"kept: when each check passed (make standing), in {cache}/proof" in done.stdout
+        assert (cache / "proof/journal.jsonl").read_text() == "{}\n"
+        assert not (cache / "images").exists()
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("buildah"), reason="needs root and buildah"
 )
@@ -108,7 +137,13 @@ def test_containers_and_images_without_a_name_of_others_stay(
     build(compiled, "--tag=docker.io/laptime/server:1")
     unnamed = build("FROM scratch\nCOPY file /precious\n")
     containers = {buildah("from", one).strip() for one in (base, unnamed)}
-    assert len(buildah("images", "--all", "--quiet").split()) == 4
+    # One with a name of somebody else's, and one that only a container of ours has.
+    alike = build("FROM scratch\nCOPY file /d\n", "--tag=docker.io/laptime/alike:1")
+    buildah("tag", alike, "docker.io/mine/my-server:7")
+    containers.add(buildah("from", "docker.io/mine/my-server:7").strip())
+    build("FROM scratch\nCOPY file /e\n", "--tag=docker.io/laptime/started:1")
+    buildah("from", "docker.io/laptime/started:1")
+    assert len(buildah("images", "--all", "--quiet").split()) == 6
 
     (tools / "buildah").symlink_to(str(shutil.which("buildah")))
     assert make("clean-cache", cache=tmp_path / "cache", **own).returncode == 0
@@ -117,7 +152,8 @@ def test_containers_and_images_without_a_name_of_others_stay(
     images = buildah("images", "--all", "--no-trunc", "--noheading", "--format={{.Name}} {{.ID}}")
     # The base is as Docker's own to whoever else builds on that name.
     names = [line.split()[0] for line in images.splitlines()]
-    assert sorted(names) == ["<none>", "docker.io/library/debian"]
+    kept = ["<none>", "docker.io/library/debian", "docker.io/mine/my-server"]
+    assert sorted(names) == kept
     assert unnamed in images
 
 

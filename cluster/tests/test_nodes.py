@@ -1,7 +1,7 @@
 """Three nodes on one machine: apart, joined by a network, and taken away in several ways.
 
 Once with IPv4 and once with IPv6 alone. Runs a second cluster beside one that may be in use; needs
-root and some ten minutes (make nodes; PYTEST_ADDOPTS="-k ipv6": the second half).
+root and some ten minutes (make nodes; make nodes ONLY=ipv6: the second half).
 """
 
 import errno

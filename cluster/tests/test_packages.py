@@ -6,6 +6,7 @@ They change a copy of the machine, whose files differ from the machine's in memo
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,18 @@ def standing():
 subprocess.run(["dpkg", "--install", "{FOLDER}/laptime-test-there.deb"], check=True, stdout=2)
 """
 INSTALL = BEGIN + "packages.install_missing(NEEDED); print(json.dumps(standing()))"
+CONFLICT = (
+    BEGIN
+    + """
+try:
+    packages.install_missing([("laptime-test-instead", "laptime-test-instead")])
+    refused = ""
+except packages.ClusterError as error:
+    refused = str(error)
+there = subprocess.run(["dpkg-query", "--show", "laptime-test-there"]).returncode == 0
+print(json.dumps({"refused": refused, "there": there}))
+"""
+)
 # The program is killed while apt-get runs, which goes on.
 KILL = (
     BEGIN
@@ -113,11 +126,12 @@ print(json.dumps({"left": left, "for_others": for_others, **standing()}))
 )
 
 
-def _make_package(folder: Path, name: str, *needs: str) -> None:
+def _make_package(folder: Path, name: str, *needs: str, conflicts: str = "") -> None:
     """Make a package with a service that starts with the machine."""
     tree = folder / name
     control = f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: laptime\n"
     control += f"Depends: {', '.join(needs)}\n" if needs else ""
+    control += f"Conflicts: {conflicts}\n" if conflicts else ""
     control += "Description: a service\n"
     for path, text, mode in (
         ("DEBIAN/control", control, 0o644),
@@ -148,6 +162,7 @@ def on_a_copy(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
     _make_package(debs, "laptime-test-there")
     _make_package(debs, "laptime-test-brought")
     _make_package(debs, "laptime-test-wanted", "laptime-test-there", "laptime-test-brought")
+    _make_package(debs, "laptime-test-instead", conflicts="laptime-test-there")
     # Apt reads as a user of its own.
     debs.chmod(0o755)
 
@@ -182,6 +197,37 @@ def test_no_service_that_comes_with_packages_starts_now_or_with_the_machine(
         "answers": ["127", "101", "101"],
         "policy": False,
     }
+
+
+@of_debian
+def test_nothing_is_removed_for_what_is_installed(
+    on_a_copy: Callable[[str], dict[str, Any]],
+) -> None:
+    found = on_a_copy(CONFLICT)
+    # In what language apt-get says why is its own affair.
+    assert "--no-remove --simulate laptime-test-instead failed with code 100" in found["refused"]
+    assert found["there"]
+
+
+def test_services_of_what_another_installs_meanwhile_are_left_alone(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disabled: list[set[str]] = []
+    installed = iter([{"base"}, {"base", "etcd-server", "libetcd:amd64", "of-another"}])
+    monkeypatch.setattr(packages, "_installed", lambda: next(installed))
+    monkeypatch.setattr(packages, "_disable_services", disabled.append)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    found = iter([["etcd-server"], []])
+    monkeypatch.setattr(packages, "missing", lambda _: next(found))
+
+    def run(command: list[str], **_: object) -> str:
+        return "Inst libetcd (1 Debian:12)\nInst etcd-server (1 Debian:12)\nConf etcd-server\n" * (
+            "--simulate" in command
+        )
+
+    monkeypatch.setattr(packages, "run", run)
+    packages.install_missing()
+    assert disabled == [{"etcd-server", "libetcd:amd64"}]
 
 
 @of_debian
@@ -224,3 +270,16 @@ def test_down_leaves_a_policy_of_someone_else(policy: Path) -> None:
     policy.write_text("#!/bin/sh\nexit 101\n")
     assert cli.main(["down"]) == 0
     assert policy.exists()
+
+
+def test_whatever_make_installs_for_a_cluster_is_installed_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed: list[object] = []
+    monkeypatch.setattr(packages, "install_missing", installed.append)
+    assert cli.main(["packages", "docker-registry"]) == 0
+    assert installed == [[("docker-registry", "docker-registry")]]
+    makefile = (SOURCE.parent / "Makefile").read_text()
+    # uv needs pip, which brings no service.
+    installing = re.findall(r"apt-get install .*?(\S+) >/dev/null", makefile)
+    assert set(installing) == {"python3-pip"}

@@ -13,7 +13,9 @@ def install(*packages: str) -> None:
         return
     print(f"installing {' '.join(packages)}", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+    # Nothing of somebody's is removed for them: apt-get says what stands in the way.
+    install = ["install", "--yes", "--no-install-recommends", "--no-remove", *packages]
+    for arguments in (["update"], install):
         subprocess.run(
             ["apt-get", "--quiet=2", *arguments],
             env=environment,

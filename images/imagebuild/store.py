@@ -7,6 +7,7 @@ that is killed at any moment leaves at worst an image to be built again.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,23 @@ class Store:
         self._digest(name).unlink(missing_ok=True)
         archive.replace(self.archive(name))
         write_atomically(self._digest(name), key + "\n")
+
+    def record(self, checkout: Path, name: str, key: str) -> None:
+        """Remember that the archive of `name` with content `key` is what a checkout wants."""
+        file = self._record(checkout, name)
+        file.parent.mkdir(exist_ok=True)
+        write_atomically(file, key + "\n")
+
+    def is_of_another(self, checkout: Path, name: str) -> bool:
+        """Whether the archive of `name` is not what a checkout wanted last: all share this folder,
+        and another one may have built its own since."""
+        file = self._record(checkout, name)
+        return file.exists() and file.read_text(encoding="utf-8").strip() != self.key(name)
+
+    def _record(self, checkout: Path, name: str) -> Path:
+        # As laptime_cluster/images.py finds it.
+        mark = hashlib.sha256(str(checkout).encode()).hexdigest()[:16]
+        return self.folder / f".of-{mark}" / name
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:

@@ -43,6 +43,29 @@ def test_builds_again_when_something_changed(
     assert engine.ran == ["build", "save"] * 2
 
 
+def test_what_another_checkout_has_built_since_is_known(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image], tmp_path: Path
+) -> None:
+    """All have one store, where the last one's image is under the name of all of them."""
+    (name,) = (image.name for image in tiny)
+    assert not builder.store.is_of_another(builder.root, name)
+    builder.build(tiny, refresh=False, force=False)
+    assert not builder.store.is_of_another(builder.root, name)
+    builder.store.put(name, archive_of_another(builder, name), "another-key")
+    assert builder.store.is_of_another(builder.root, name)
+    # A checkout that never wanted it has nothing to say of it.
+    assert not builder.store.is_of_another(tmp_path / "elsewhere", name)
+    builder.build(tiny, refresh=False, force=False)
+    assert not builder.store.is_of_another(builder.root, name)
+
+
+def archive_of_another(builder: Builder, name: str) -> Path:
+    """Return an archive that another checkout is about to put into the store."""
+    file = builder.store.temporary(name)
+    file.write_bytes(b"another")
+    return file
+
+
 def test_builds_again_for_another_version(
     builder: Builder, engine: PretendingEngine, tiny: list[Image], project: Path
 ) -> None:

@@ -19,7 +19,12 @@ _LEFT = JOBS - 3 * _WAITS
 
 _BUILT = ("build-node", "build-helm", "build-chart-images", "build-test-images")
 
-READ_BY_ALL = ("Makefile", "VERSION", "operator/requirements-dev.lock")
+_VENV = (
+    "operator/requirements-dev.lock",
+    *(f"{folder}/requirements.lock" for folder in ("agent", "dashboards")),
+    *(f"{folder}/pyproject.toml" for folder in ("operator", "agent", "dashboards")),
+)
+READ_BY_ALL = ("Makefile", "VERSION", *_VENV)
 """What each part depends on, beside what it names itself."""
 _GO = tuple(f":(top,glob)**/{name}" for name in ("*.go", "go.mod", "go.sum"))
 _RUST = ("images/servers/rust", "bench/servers/rust")
@@ -59,7 +64,7 @@ TEST = (
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
         after=(*_BUILT, "verify", "unit-python", "unit-k6"),
-        reads=("cluster", "images", "charts"),
+        reads=("cluster", "images", "charts", "pytest.ini"),
     ),
     Part(
         "e2e-up-a",
@@ -77,7 +82,7 @@ TEST = (
         needs=("venv", "build-test-images"),
         after=("e2e-up-c",),
         place=_LEFT,
-        reads=("images", "cluster", "operator/src", "operator/pyproject.toml"),
+        reads=("images", ".dockerignore", "cluster", "operator/src"),
     ),
     Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT, reads=_ON_CLUSTERS),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),

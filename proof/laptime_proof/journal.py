@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     NOT_JUDGED = "not judged"
     """The machine was too noisy for figures: no pass, and no miss."""
     NOT_RUN = "not run"
-    """Something that it needs failed."""
+    """Something that it needs failed, or whoever ran it was ended before."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Entry:
     stolen: float
     busy: float = 0.0
     why: str = ""
+    checkout: str = ""
+    """The folder that it was run in: the journal is of all of them. Earlier entries have none."""
 
 
 def commit_of(folder: Path, *paths: str) -> str:
@@ -47,15 +49,13 @@ def commit_of(folder: Path, *paths: str) -> str:
     words beside that may change meanwhile.
     """
 
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
-        )
+    def said(*arguments: str) -> str:
+        done = _git(folder, paths, *arguments)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
-    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", *named) or UNKNOWN
-    return commit + ("+" if git("status", "--porcelain", "--", *named) else "")
+    commit = said("log", "-1", "--format=%h", "--abbrev=12") or UNKNOWN
+    differs = said("status", "--porcelain", "--untracked-files=normal")
+    return commit + ("+" if differs else "")
 
 
 def same_as(folder: Path, commit: str, *paths: str) -> bool:
@@ -63,15 +63,18 @@ def same_as(folder: Path, commit: str, *paths: str) -> bool:
 
     Of a commit that is none, or that this checkout has not got, nothing is the same.
     """
-    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
-    told = subprocess.run(
-        ["git", "diff", "--quiet", commit, "--", *named], cwd=folder, capture_output=True
-    )
-    new = subprocess.run(
-        ["git", "ls-files", "--others", "--exclude-standard", "--full-name", "--", *named],
-        cwd=folder, capture_output=True,
-    )  # fmt: skip
+    told = _git(folder, paths, "diff", "--quiet", commit)
+    new = _git(folder, paths, "ls-files", "--others", "--exclude-standard", "--full-name")
     return told.returncode == new.returncode == 0 and not new.stdout
+
+
+def _git(folder: Path, paths: Iterable[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Ask git, which leaves out what the project says, and not what its user hides elsewhere."""
+    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
+    return subprocess.run(
+        ["git", "-c", "core.excludesFile=/dev/null", *arguments, "--", *named],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 class Journal:
@@ -91,10 +94,15 @@ class Journal:
         )
 
 
-def failed_last(entries: Iterable[Entry]) -> list[str]:
-    """Return the parts that did not pass when they were run, or wanted, for the last time."""
-    last = {entry.part: entry for entry in entries}
-    return [name for name, entry in last.items() if entry.outcome is not Outcome.PASSED]
+def failed_last(entries: Iterable[Entry], checkout: str) -> dict[str, bool]:
+    """Return of each part that was run, or wanted, in a checkout, whether it did not pass the last
+    time.
+    """
+    return {
+        entry.part: entry.outcome is not Outcome.PASSED
+        for entry in entries
+        if entry.checkout == checkout
+    }
 
 
 def passed_last(entries: Iterable[Entry]) -> dict[str, str]:
@@ -104,13 +112,9 @@ def passed_last(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def passed_on(entries: Iterable[Entry], commit: str) -> set[str]:
-    """Return the parts that passed on this very commit; none where files differ from it, or where
-    it is unknown which one it is.
+    """Return the parts that passed when they were last run on this very commit; none where files
+    differ from it, or where it is unknown which one it is.
     """
     if commit.endswith("+") or commit == UNKNOWN:
         return set()
-    return {
-        entry.part
-        for entry in entries
-        if entry.commit == commit and entry.outcome is Outcome.PASSED
-    }
+    return set(passed_last(entry for entry in entries if entry.commit == commit))

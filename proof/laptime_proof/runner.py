@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from laptime_proof.journal import Entry, Journal, Outcome
+from laptime_proof import session
+from laptime_proof.journal import UNKNOWN, Entry, Journal, Outcome
 from laptime_proof.machine import CpuTimes, cpu_times
 from laptime_proof.parts import Part
 
@@ -22,7 +24,7 @@ NOT_JUDGED_CODE = 75
 
 _LOOK_SECONDS = 0.1
 _STILL_SECONDS = 60.0
-_STOP_SECONDS = 60.0
+_STOP_SECONDS = 5.0 + sum(seconds for _, seconds in session.SIGNALS)
 _LAST_WORDS = 60
 _ROUNDING = 1e-6
 _MOST_NAMED = 5
@@ -78,7 +80,7 @@ class Runner:
         self._folder = folder
         self._logs = logs
         self._journal = journal
-        self._commit_now = commit
+        self._commit_of_files = commit
         self._commit = commit()
         self._jobs = jobs
         self._say = say
@@ -93,19 +95,35 @@ class Runner:
 
     def run(self, parts: Mapping[str, Part]) -> None:
         """Run the parts. What became of each is in `entries` and in the journal afterwards."""
-        self._logs.mkdir(parents=True, exist_ok=True)
         waiting = dict(parts)
+        for name in parts:
+            # Of a run that is killed nothing else says what it was to run.
+            self._write(
+                Entry(
+                    name, Outcome.NOT_RUN, time.time(), 0.0, self._commit, 0.0,
+                    why="not over", checkout=str(self._folder),
+                )
+            )  # fmt: skip
+        try:
+            self._until_over(waiting)
+        except BaseException:
+            # What was begun must not go on without anyone who ends it.
+            self.stop()
+            self._until_over(waiting)
+            raise
+
+    def _until_over(self, waiting: dict[str, Part]) -> None:
         while waiting or self._running:
             if self._stopped.is_set():
                 self._end_all()
-                waiting = self._only_tidying(waiting)
+                self._only_tidying(waiting)
             for part in list(waiting.values()):
                 if self._hopeless(part):
-                    del waiting[part.name]
                     self._record(part, Outcome.NOT_RUN, time.time(), 0.0, why=self._blame(part))
-                elif self._may_start(part, waiting):
                     del waiting[part.name]
+                elif self._may_start(part, waiting):
                     self._start(part)
+                    del waiting[part.name]
             self._look()
             time.sleep(_LOOK_SECONDS)
 
@@ -140,18 +158,23 @@ class Runner:
         return not places or sum(places) + part.place < self._jobs + _ROUNDING
 
     def _start(self, part: Part) -> None:
-        log = self._logs / f"{part.name}.log"
         commit = self._commit_now()
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                [*(_BEHIND if part.behind else ()), *self._command(part)],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                # A group of its own, so that all that it started can be ended with it.
-                start_new_session=True,
-            )
+        log = self._empty_log(part)
+        leader = (sys.executable, "-IS", session.__file__, str(os.getpid()))
+        try:
+            with log.open("wb") as file:
+                process = subprocess.Popen(
+                    [*leader, *(_BEHIND if part.behind else ()), *self._command(part)],
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    # A group of its own, so that all that it started can be ended with it.
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self._record(part, Outcome.FAILED, time.time(), 0.0, why=f"did not begin: {error}")
+            return
         if part.behind:
             _step_back(process)
         now = time.monotonic()
@@ -159,18 +182,35 @@ class Runner:
             part, process, log, time.time(), now, now, cpu_times(), commit
         )
 
+    def _empty_log(self, part: Part) -> Path:
+        """Return where a part's words go: what tidies up needs no room on a disk for that."""
+        log = self._logs / f"{part.name}.log"
+        try:
+            self._logs.mkdir(parents=True, exist_ok=True)
+            log.write_bytes(b"")
+        except OSError as error:
+            self._say(f"{part.name:<20} has no log: {error}")
+            return Path(os.devnull)
+        return log
+
+    def _commit_now(self) -> str:
+        try:
+            return self._commit_of_files()
+        except OSError:
+            return UNKNOWN
+
     def _look(self) -> None:
         for running in list(self._running.values()):
             code = running.process.poll()
             if code is not None:
                 self._finish(running, code)
+                del self._running[running.part.name]
             elif time.monotonic() - running.said > _STILL_SECONDS:
                 running.said = time.monotonic()
                 seconds = running.said - running.started
                 self._say(f"{running.part.name:<20} still at it, {seconds:4.0f} s")
 
     def _finish(self, running: _Running, code: int) -> None:
-        del self._running[running.part.name]
         seconds = time.monotonic() - running.started
         if running.interrupted:
             self._record(
@@ -181,7 +221,8 @@ class Runner:
         if code == 0:
             outcome = Outcome.PASSED
         else:
-            said = running.log.read_text(errors="replace").splitlines()
+            with suppress(OSError):
+                said = running.log.read_text(errors="replace").splitlines()
             not_judged = code_of_recipe(code, said) == NOT_JUDGED_CODE
             outcome = Outcome.NOT_JUDGED if not_judged else Outcome.FAILED
         names = failed_tests(said) if outcome is Outcome.FAILED else ""
@@ -209,35 +250,45 @@ class Runner:
             stolen, busy = now.stolen_since(running.cpu), now.busy_since(running.cpu)
         if changed:
             commit = commit.rstrip("+") + "+"
-        entry = Entry(part.name, outcome, began, seconds, commit, stolen, busy, why)
+        entry = Entry(
+            part.name, outcome, began, seconds, commit, stolen, busy, why, str(self._folder)
+        )
         self.entries[part.name] = entry
-        self._journal.add(entry)
+        self._write(entry)
         reason = f" ({why})" if why else ""
         self._say(f"{part.name:<20} {outcome}{reason}, {seconds:4.0f} s")
         if changed:
             self._say(f"{part.name:<20} files changed since the begin: it is of no commit")
 
-    def _only_tidying(self, waiting: Mapping[str, Part]) -> dict[str, Part]:
-        kept = {}
-        for part in waiting.values():
-            if part.always:
-                kept[part.name] = part
-            elif part.name not in self.entries:
-                self._record(part, Outcome.NOT_RUN, time.time(), 0.0, why="stopped")
-        return kept
+    def _write(self, entry: Entry) -> None:
+        try:
+            self._journal.add(entry)
+        except OSError as error:
+            self._say(f"{entry.part:<20} is not in the journal: {error}")
+
+    def _only_tidying(self, waiting: dict[str, Part]) -> None:
+        for part in list(waiting.values()):
+            if not part.always:
+                if part.name not in self.entries:
+                    self._record(part, Outcome.NOT_RUN, time.time(), 0.0, why="stopped")
+                del waiting[part.name]
 
     def _end_all(self) -> None:
-        ended = [one for one in self._running.values() if not one.part.always]
+        # One that is over by itself and not looked at yet has an outcome of its own.
+        ended = [
+            one
+            for one in self._running.values()
+            if not one.part.always and one.process.poll() is None
+        ]
         for running in ended:
-            # One that is over by itself and not looked at yet has an outcome of its own.
-            running.interrupted = running.process.poll() is None
-            _signal(running.process, signal.SIGTERM)
+            running.interrupted = True
+            running.process.terminate()
         deadline = time.monotonic() + _STOP_SECONDS
         for running in ended:
             try:
                 running.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                _signal(running.process, signal.SIGKILL)
+                os.killpg(running.process.pid, signal.SIGKILL)
                 running.process.wait()
 
 
@@ -288,8 +339,3 @@ def _step_back(process: subprocess.Popen[bytes]) -> None:
     """
     with suppress(OSError):
         Path(f"/proc/{process.pid}/autogroup").write_text(str(_NICEST))
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)

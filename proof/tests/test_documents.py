@@ -1,11 +1,19 @@
-"""The table of third-party libraries names every library that a project asks for."""
+"""The documents: links lead somewhere, and the table of third-party libraries has all of them.
+
+Links lead into every folder, so that this is a test of a part that reads all of them.
+"""
 
 import json
 import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = {"laptime"}
 
 
@@ -56,3 +64,23 @@ def test_every_library_has_its_reason() -> None:
     # Of one project on GitHub several modules stand in one row by their last name.
     missing = {name for name in missing if not re.search(rf"[ |]{name.split('/')[-1]}[ ,]", page)}
     assert not missing
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that a forge gives to the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(_CODE.sub("", page.read_text())):
+        if re.match("[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in _anchors(target), link

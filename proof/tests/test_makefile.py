@@ -1,7 +1,9 @@
 """What the Makefile itself promises, asked of it."""
 
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,18 +13,26 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run make with the project's Makefile in a folder, as if no other make ran these tests."""
+    with begun(folder, *arguments, **environment) as process:
+        out, error = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def begun(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Begin to run make with the project's Makefile in a folder, in a session of its own."""
     inherited = {
         name: of
         for name, of in os.environ.items()
         if not name.startswith(("MAKE", "MFLAGS")) and name not in ("ONLY", "FAILED")
     }
-    return subprocess.run(
+    return subprocess.Popen(
         ["make", f"--makefile={ROOT / 'Makefile'}", *arguments],
         cwd=folder,
         env={**inherited, "LAPTIME_CACHE": str(folder / "cache"), **environment},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
+        start_new_session=True,
     )
 
 
@@ -82,3 +92,86 @@ def test_an_environment_never_shortens_what_is_checked(tmp_path: Path) -> None:
         assert asked.split() == ["python3", "proof/prove.py", words, "--failed", "lint"]
     asked = make(tmp_path, "--dry-run", "test", "CHANGED=1").stdout
     assert asked.split() == ["python3", "proof/prove.py", "test", "--changed"]
+
+
+def test_tests_on_a_cluster_of_ones_own_are_not_three_at_once(tmp_path: Path) -> None:
+    refused = make(tmp_path, "test", "KUBECONFIG=mine")
+    assert refused.returncode == 2
+    assert f"tests on yours: make e2e KUBECONFIG={tmp_path}/mine" in refused.stderr
+    # One that the shell has is not asked for.
+    asked = make(tmp_path, "--dry-run", "test", KUBECONFIG="mine").stdout
+    assert asked.split() == ["python3", "proof/prove.py", "test"]
+
+
+def program(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["PYTEST_ADDOPTS", "LAPTIME_SERVER_BINARIES"])
+def test_no_word_of_the_shell_reaches_a_test(tmp_path: Path, name: str) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "made").touch()
+    program(tmp_path / ".venv/bin/python", "env >../seen")
+    program(tmp_path / "bin/python3", "true")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = make(tmp_path, "e2e-cluster", "VENV_STAMP=made", PATH=path, **{name: "-k nothing"})
+    assert done.returncode == 0, done.stderr
+    seen = (tmp_path / "seen").read_text()
+    assert "LAPTIME_CLUSTER_TESTS=1" in seen
+    assert f"\n{name}=" not in seen
+
+
+@pytest.mark.parametrize("target", ["e2e-up-a", "verify", "placements", "e2e"])
+def test_a_dry_run_does_nothing(tmp_path: Path, target: str) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("python3", "git"):
+        program(tmp_path / f"bin/{name}", "touch done")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = make(tmp_path, "--dry-run", target, "E2E=runs", "VENV_STAMP=bin", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("gofmt", "said", "code"),
+    [("true", "", 0), ("echo x.go", "x.go\n", 2), (None, "", 2), ("exit 3", "", 2)],
+)
+def test_go_that_is_not_formatted_or_not_looked_at_does_not_pass(
+    tmp_path: Path, gofmt: str | None, said: str, code: int
+) -> None:
+    """Where Go is a link of `go` alone, no gofmt is in the way of programs."""
+    (tmp_path / "module").mkdir()
+    program(tmp_path / "bin/go", f"[ $1 = vet ] || echo {tmp_path}/root")
+    if gofmt is not None:
+        program(tmp_path / "root/bin/gofmt", gofmt)
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    done = make(tmp_path, "lint-go", "GO_MODULES=module", "SAY=say() { :; };", PATH=path)
+    assert (done.stdout, done.returncode) == (said, code), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [("e2e-cluster", "laptime-test"), ("nodes", "laptime-nodes")]
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_cluster_of_tests_is_taken_down_however_they_end(
+    tmp_path: Path, target: str, name: str, ends: bool
+) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "made").touch()
+    said = 'if [ "$1" = cluster/cluster.py ]; then echo "$LAPTIME_CLUSTER_NAME $2" >>down; fi'
+    program(tmp_path / "bin/python3", said)
+    # As pytest does, which puts back what it has changed.
+    test = "trap 'touch ../restored; exit 2' INT; touch ../begun; while sleep 0.1; do :; done"
+    program(tmp_path / ".venv/bin/python", "exit 3" if ends else test)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    with begun(tmp_path, target, "VENV_STAMP=made", PATH=path) as process:
+        if not ends:
+            while not (tmp_path / "begun").exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) != 0
+    assert (tmp_path / "down").read_text() == f"{name} down\n"
+    assert (tmp_path / "restored").exists() is not ends

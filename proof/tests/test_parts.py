@@ -69,6 +69,31 @@ def test_what_a_part_reads_is_there(part: Part) -> None:
         assert found.stdout, path
 
 
+@pytest.mark.parametrize(
+    ("part", "file"),
+    [
+        ("e2e-servers", ".dockerignore"),
+        ("e2e-cluster", "pytest.ini"),
+        ("lint-python", "dashboards/requirements.lock"),
+    ],
+)
+def test_a_part_names_what_it_reads_beside_its_own_folder(part: str, file: str) -> None:
+    reads = (*by_name(catalogue.TEST)[part].reads, *catalogue.READ_BY_ALL)
+    root = Path(__file__).resolve().parents[2]
+    command = ["git", "ls-files", "--", *reads]
+    named = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert file in named.splitlines()
+
+
+def test_what_the_environment_of_python_is_made_of_is_read_by_all() -> None:
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
+    found = re.search(r"^VENV_INPUTS := ((?:.*\\\n)*.*)", makefile, re.MULTILINE)
+    assert found
+    inputs = set(found[1].replace("\\\n", " ").split())
+    assert len(inputs) > 5
+    assert inputs <= set(catalogue.READ_BY_ALL)
+
+
 def test_whatever_says_what_it_is_doing_has_been_given_the_word_for_it() -> None:
     """A recipe is one shell of its own: what `$(SAY)` defines, no other recipe has."""
     makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()

@@ -6,7 +6,16 @@ import time
 from pathlib import Path
 
 import pytest
-from laptime_proof.journal import Entry, Journal, Outcome, commit_of, failed_last, passed_on
+from laptime_proof import runner as runner_of_parts
+from laptime_proof.journal import (
+    Entry,
+    Journal,
+    Outcome,
+    commit_of,
+    failed_last,
+    passed_on,
+    same_as,
+)
 from laptime_proof.parts import Part, by_name
 from laptime_proof.runner import Runner, code_of_recipe
 from laptime_proof.summary import closing_lines, standing
@@ -44,6 +53,9 @@ class World:
     def commit(self) -> str:
         file = self.folder / "commit"
         return file.read_text() if file.exists() else "abc"
+
+    def over(self) -> list[Entry]:
+        return [one for one in self.journal.entries() if one.why != "not over"]
 
     def order(self) -> list[str]:
         return (self.folder / "order").read_text().split()
@@ -187,6 +199,93 @@ def test_who_is_stopped_ends_what_runs_and_tidies_up(world: World) -> None:
     assert table[1].split()[:4] == ["check", "0", "of", "0"]
 
 
+def test_who_is_stopped_lets_a_part_put_back_what_it_changed(world: World) -> None:
+    """As pytest does on an interrupt, and on no other signal."""
+    wait = "import time\ntry:\n time.sleep(600)\nfinally:\n open('restored', 'w')"
+    (world.folder / "Makefile").write_text("check:\n\t@python3 wait.py\n")
+    (world.folder / "wait.py").write_text(f"open('begun', 'w')\n{wait}\n")
+    runner = world.runner({"check": "exec make check"})
+
+    def stop_soon() -> None:
+        while not (world.folder / "begun").exists():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name([Part("check")]))
+    assert (world.folder / "restored").exists()
+
+
+def test_what_listens_to_no_signal_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_of_parts, "_STOP_SECONDS", 0.5)
+    deaf = "trap '' INT TERM; touch begun; for _ in $(seq 6000); do sleep 0.1; done; touch over"
+    runner = world.runner({"check": deaf})
+
+    def stop_soon() -> None:
+        while not (world.folder / "begun").exists():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name([Part("check")]))
+    assert outcomes(runner) == {"check": "not run"}
+    assert not (world.folder / "over").exists()
+
+
+UP_AND_DOWN = [
+    Part("up", check=False),
+    Part("check", needs=("up",)),
+    Part("down", needs=("up",), after=("check",), always=True, check=False),
+]
+
+
+def test_a_journal_that_cannot_be_written_ends_nothing(world: World) -> None:
+    world.journal.file.symlink_to("/dev/full")
+    runner = world.run(UP_AND_DOWN, {})
+    assert outcomes(runner) == {"up": "passed", "check": "passed", "down": "passed"}
+    assert sum("is not in the journal: [Errno 28] No space" in line for line in world.said) == 6
+
+
+def test_without_room_for_its_log_a_part_is_run_and_tidied_up(world: World) -> None:
+    (world.folder / "logs").write_text("no folder")
+    runner = world.run(UP_AND_DOWN, {"check": "false"})
+    assert outcomes(runner) == {"up": "passed", "check": "failed", "down": "passed"}
+    assert sum("has no log: " in line for line in world.said) == 3
+
+
+def test_a_part_that_cannot_be_begun_has_failed_and_is_tidied_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = subprocess.Popen
+
+    def popen(command: list[str], **options: object) -> object:
+        if "+check" in command[-1]:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return begin(command, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    runner = world.run(UP_AND_DOWN, {})
+    assert outcomes(runner) == {"up": "passed", "check": "failed", "down": "passed"}
+    assert runner.entries["check"].why.startswith("did not begin: [Errno 11]")
+
+
+def test_a_runner_that_breaks_ends_what_runs_and_tidies_up_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = world.runner({"check": "sleep 600"})
+    look = runner._look
+
+    def broken() -> None:
+        if "check" in runner._running and not runner._stopped.is_set():
+            raise RuntimeError("a mistake")
+        look()
+
+    monkeypatch.setattr(runner, "_look", broken)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        runner.run(by_name(UP_AND_DOWN))
+    assert outcomes(runner) == {"up": "passed", "check": "not run", "down": "passed"}
+
+
 def test_what_was_interrupted_while_it_came_up_is_taken_down(world: World) -> None:
     parts = [Part("up", check=False), Part("down", needs=("up",), always=True, check=False)]
     runner = world.runner({"up": "sleep 600"})
@@ -247,9 +346,10 @@ def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -
         journal.add(Entry(part, outcome, 0.0, 1.0, "abc", 0.0))
     # What a process that was killed left half written.
     journal.file.write_text(journal.file.read_text() + '{"part": "li')
-    assert failed_last(journal.entries()) == ["unit", "e2e"]
+    assert failed_last(journal.entries(), "") == {"lint": False, "unit": True, "e2e": True}
     journal.add(Entry("unit", Outcome.PASSED, 0.0, 1.0, "abc", 0.0))
-    assert failed_last(journal.entries()) == ["e2e"]
+    assert failed_last(journal.entries(), "") == {"lint": False, "unit": False, "e2e": True}
+    assert failed_last(journal.entries(), "/other") == {}
 
 
 def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() -> None:
@@ -259,6 +359,12 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
         Entry("examples", Outcome.PASSED, 0.0, 1.0, "other", 0.0),
         Entry("bench-agent", Outcome.PASSED, 0.0, 1.0, "abc+", 0.0),
         Entry("bench-scale", Outcome.PASSED, 0.0, 1.0, "unknown", 0.0),
+        # By chance it passes.
+        Entry("bench-duet", Outcome.PASSED, 0.0, 1.0, "abc", 0.0),
+        Entry("bench-duet", Outcome.FAILED, 0.0, 1.0, "abc", 0.0),
+        # That it failed on another commit, or was wanted and not begun, says nothing of this one.
+        Entry("bench-truth", Outcome.FAILED, 0.0, 1.0, "other", 0.0),
+        Entry("bench-truth", Outcome.NOT_RUN, 0.0, 0.0, "abc", 0.0),
     ]
     assert passed_on(entries, "abc") == {"bench-truth"}
     assert passed_on(entries, "abc+") == passed_on(entries, "unknown") == set()
@@ -267,12 +373,12 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
 def test_a_part_that_ran_on_other_files_is_of_no_commit(world: World) -> None:
     parts = [Part("before"), Part("during", needs=("before",)), Part("after", needs=("during",))]
     world.run(parts, {"during": "printf def >commit"})
-    assert [one.commit for one in world.journal.entries()] == ["abc", "abc+", "abc+"]
+    assert [one.commit for one in world.over()] == ["abc", "abc+", "abc+"]
     assert passed_on(world.journal.entries(), "abc") == {"before"}
     assert passed_on(world.journal.entries(), "def") == set()
     assert sum("of no commit" in line for line in world.said) == 2
     world.run(parts, {"before": "printf def+ >commit"})
-    assert [one.commit for one in world.journal.entries()][3:] == ["def+"] * 3
+    assert [one.commit for one in world.over()][3:] == ["def+"] * 3
 
 
 def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path) -> None:
@@ -301,3 +407,26 @@ def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path)
     (tmp_path / "code" / "two").touch()
     assert commit_of(tmp_path / "docs", *code) == first + "+"
     assert commit_of(tmp_path, "nothing") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("status.showUntrackedFiles", "no"), ("core.excludesFile", "hidden")]
+)
+def test_no_setting_of_git_hides_a_new_file(tmp_path: Path, setting: str, value: str) -> None:
+    who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
+    hidden = tmp_path / "hidden"
+    hidden.write_text("*.py\n")
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    value = str(hidden) if value == "hidden" else value
+    for command in (
+        ["init", "-q"],
+        [*who, "commit", "-qm", "all", "--allow-empty"],
+        ["config", setting, value],
+    ):
+        subprocess.run(["git", *command], cwd=checkout, check=True)
+    commit = commit_of(checkout)
+    assert same_as(checkout, commit)
+    (checkout / "new.py").touch()
+    assert commit_of(checkout) == f"{commit}+"
+    assert not same_as(checkout, commit)

@@ -27,11 +27,15 @@ def run() -> Iterator[Run]:
     images = discover(ROOT)
     on_exit = ExitStack()
     roots = Roots(on_exit, engine)
+    begun: set[str] = set()
 
     def start(image: str, **options: object) -> AbstractContextManager[Container]:
         if binary := binary_of(image):
             return run_process(binary, **options)  # type: ignore[arg-type]
-        assert store.key(image), f"{image} is not built: python3 images/build.py {image}"
+        if image not in begun:
+            assert store.key(image), f"{image} is not built: python3 images/build.py {image}"
+            assert not store.is_of_another(ROOT, image), f"{image} was built by another checkout"
+            begun.add(image)
         return run_container(engine, store, roots, image, images[image].version, **options)  # type: ignore[arg-type]
 
     with on_exit:

@@ -47,11 +47,18 @@ def crd_text(crd: dict[str, Any]) -> str:
 
 
 def write_crds(folder: Path) -> None:
-    """Write the CRDs to that folder; OSError when they cannot be written."""
+    """Write the CRDs to that folder, which has no others of Laptime's afterwards.
+
+    OSError when they cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    stale = set(folder.glob(f"{GROUP}_*.yaml"))
     for crd in (catalogue_crd(), build_scenario_crd()):
-        plural = crd["spec"]["names"]["plural"]
-        (folder / f"{GROUP}_{plural}.yaml").write_text(crd_text(crd), encoding="utf-8")
+        file = folder / f"{GROUP}_{crd['spec']['names']['plural']}.yaml"
+        file.write_text(crd_text(crd), encoding="utf-8")
+        stale.discard(file)
+    for file in stale:
+        file.unlink()
 
 
 def write_results_schema(path: Path) -> None:
