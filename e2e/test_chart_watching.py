@@ -126,9 +126,17 @@ def test_prometheus_has_no_folder_of_the_host(render: Any) -> None:
     [
         ({}, ["default"], ["default"], False),
         ({"runNamespaces": ["a", "b"]}, ["a", "b"], ["a", "b"], False),
-        ({"runNamespaces": ["a"], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
+        # Whoever names one more means those that have runs anyway, too.
+        (
+            {"runNamespaces": ["a"], "watching": {"namespaces": ["b", "a"]}},
+            ["a", "b"],
+            ["a", "b"],
+            False,
+        ),
+        ({"runNamespaces": [], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
         ({"runNamespaces": ["*"]}, ["*"], [], True),
         ({"watching": {"namespaces": ["*"]}}, ["*"], [], True),
+        ({"runNamespaces": ["*"], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
         ({"runNamespaces": []}, [], [], False),
     ],
 )
