@@ -280,9 +280,7 @@ def test_the_notes_say_from_where_pods_of_runs_are_scraped(helm: Tool) -> None:
 
 def test_the_notes_say_in_which_namespaces_pods_are_watched(helm: Tool) -> None:
     assert "are watched in: default. Where" in _notes(helm)
-    assert "are watched in: default, bench. Where" in _notes(
-        helm, "watching.namespaces={bench}"
-    )
+    assert "are watched in: default, bench. Where" in _notes(helm, "watching.namespaces={bench}")
     everywhere = ["watching.namespaces={*}"], ["runNamespaces={*}"]
     nobody = ["agent.enabled=false", "prometheus.enabled=false"]
     for values in (*everywhere, nobody):

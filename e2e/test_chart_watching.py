@@ -159,6 +159,14 @@ def test_they_see_the_pods_of_the_namespaces_with_runs_and_of_no_others(
         assert discovery.get("namespaces", {"names": ["*"]}) == {"names": own}
 
 
+def test_agents_and_operator_are_looked_for_where_the_chart_is(render: Any) -> None:
+    """A Prometheus of one's own that takes this configuration is in another namespace."""
+    jobs = _jobs(render())
+    for name in ("laptime-agent", "laptime-operator", "laptime-seconds"):
+        (discovery,) = jobs[name]["kubernetes_sd_configs"]
+        assert discovery["namespaces"] == {"names": [OPERATOR_NAMESPACE]}
+
+
 def test_the_role_for_watching_is_to_list_pods(render: Any) -> None:
     assert render().find("ClusterRole", "laptime-watch")["rules"] == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
