@@ -223,6 +223,9 @@ def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any
     said = _network(usual)
     assert said is not None
     assert said["dns"] == VALUES["networkPolicy"]["runs"]["dns"]
+    # Caches of the node, which no selector of pods matches: NodeLocal DNSCache, Cloud DNS of GKE.
+    caches = [one["ipBlock"]["cidr"] for one in said["dns"] if "ipBlock" in one]
+    assert caches == ["169.254.20.10/32", "169.254.169.254/32"]
     assert said["watchers"] == [OPERATOR_NAMESPACE]
     assert may(usual)
     elsewhere = render(
