@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from laptime.catalog import presets
 from laptime.manifests.context import ImageSet
 from laptime.manifests.placement import Placement
 from laptime.reconcile.placements import Placements
+from laptime.settings import Settings, load_settings
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -574,9 +576,11 @@ def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str)
 
 
 def test_a_value_can_be_taken_away_unless_it_is_refused_by_its_name(
-    helm: Tool, tmp_path: Path
+    helm: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """null takes a default away: what the schema does not require, the templates do without."""
+    """null takes a default away: what the schema does not require, the templates do without, and
+    so does the operator, which would not start.
+    """
     schema = json.loads((CHART / "values.schema.json").read_text())
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     taken = _taken_away(defaults, schema)
@@ -588,11 +592,31 @@ def test_a_value_can_be_taken_away_unless_it_is_refused_by_its_name(
     for monitors in (True, False):
         taken["monitors"] |= {"enabled": monitors}
         taken["networkPolicy"] |= {"enabled": monitors}
-        assert Rendered(helm, tmp_path, taken).objects
-    for name in ("runNamespaces", "prometheus.headers", "watching"):
+        settings = _settings(Rendered(helm, tmp_path, taken), tmp_path, monkeypatch)
+        assert settings.log_level in logging.getLevelNamesMapping()
+    for name in (
+        *("runNamespaces", "watching", "networkPolicy.runs.dns", "operator.logLevel"),
+        *(f"prometheus.{one}" for one in ("headers", "scrapeInterval", "retention")),
+        "prometheus.retentionSize",
+    ):
         done = helm.run("template", RELEASE, str(CHART), "--set", f"{name}=null")
         assert done.returncode != 0
         assert f"missing property '{name.split('.')[-1]}'" in done.stderr
+
+
+def _settings(rendered: Rendered, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return what the operator makes of its environment."""
+    (container,) = rendered.find("Deployment", "laptime-operator")["spec"]["template"]["spec"][
+        "containers"
+    ]
+    for one in container["env"]:
+        if "value" in one:
+            # To the API server nothing is an empty text.
+            monkeypatch.setenv(one["name"], (one["value"] or "").replace("$$", "$"))
+    images = folder / "images.json"
+    images.write_text(json.dumps(rendered.images()))
+    monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(images))
+    return load_settings()
 
 
 def _taken_away(defaults: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
