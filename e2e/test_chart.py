@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -629,6 +630,35 @@ def _taken_away(defaults: dict[str, Any], schema: dict[str, Any]) -> dict[str, A
         elif isinstance(value, dict) and name in known:
             found[name] = _taken_away(value, known[name])
     return found
+
+
+def test_a_parent_chart_may_switch_it_and_take_the_cap_away(helm: Tool, tmp_path: Path) -> None:
+    """Helm passes the value of a condition on to the chart, and no null that takes one away."""
+    parent = {
+        "apiVersion": "v2",
+        "name": "parent",
+        "version": "0.1.0",
+        "dependencies": [{"name": "laptime", "version": "*", "condition": "laptime.enabled"}],
+    }
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(parent))
+    shutil.copytree(CHART, tmp_path / "charts" / "laptime")
+
+    def rendered(**values: Any) -> list[dict[str, Any]]:
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump({"laptime": values}))
+        text = helm("template", RELEASE, str(tmp_path), "-n", OPERATOR_NAMESPACE)
+        return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+
+    assert rendered(enabled=False) == []
+    year = {"caps": {"*": {"duration": "8760h"}}}
+    objects = rendered(enabled=True, runs=year)
+    (operator,) = (
+        one
+        for one in objects
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "laptime-operator")
+    )
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    (said,) = (one["value"] for one in container["env"] if one["name"] == "LAPTIME_RUNS")
+    assert json.loads(said)["caps"] == year["caps"]
 
 
 def test_names_that_look_like_numbers_are_names(helm: Tool, tmp_path: Path) -> None:
