@@ -301,8 +301,13 @@ def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm
 def test_the_notes_say_how_to_see_whether_agents_were_let_in(helm: Tool) -> None:
     """A namespace that enforces a level refuses their pods, and Helm waits for none of them."""
     look = f"kubectl get daemonset -n {OPERATOR_NAMESPACE} laptime-agent"
-    assert look in _notes(helm)
-    assert look not in _notes(helm, "agent.enabled=false")
+    # A namespace that has a level already keeps it without --overwrite.
+    level = "pod-security.kubernetes.io/enforce=privileged --overwrite"
+    allow = f"kubectl label namespace {OPERATOR_NAMESPACE} {level}\n"
+    for said in (look, allow):
+        assert said in _notes(helm)
+        assert said not in _notes(helm, "agent.enabled=false")
+    assert allow in (ROOT / "docs" / "first-run.md").read_text()
 
 
 def _notes(helm: Tool, *values: str) -> str:
