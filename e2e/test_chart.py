@@ -138,6 +138,14 @@ def test_new_images_restart_the_operator(render: Any) -> None:
 # ---- the operator's pod
 
 
+def test_what_is_applied_without_helm_has_no_pod_that_helm_would_start_for_a_test(
+    helm: Tool,
+) -> None:
+    text = helm("template", RELEASE, str(CHART), "--skip-tests")
+    assert "Pod" not in {one["kind"] for one in yaml.load_all(text, yaml.CSafeLoader) if one}
+    assert "helm template --skip-tests" in (ROOT / "docs" / "real-cluster.md").read_text()
+
+
 def test_every_pod_is_restricted_and_has_limits(render: Any) -> None:
     pods = list(render().pods())
     assert len(pods) == 2
