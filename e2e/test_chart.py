@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import runpy
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -306,6 +307,15 @@ def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm
         assert '--type=merge -p \'{"spec":{"cancel":true}}\'' in _notes(helm, value)
 
 
+def test_the_notes_have_a_first_run_only_where_one_may_be(helm: Tool) -> None:
+    apply = "kubectl apply -n {} -f -"
+    assert apply.format("default") in _notes(helm, "runNamespaces={*}")
+    assert apply.format("bench") in _notes(helm, "runNamespaces={bench,team}")
+    nowhere = _notes(helm, "runNamespaces=[]", flag="--set-json")
+    assert "Runs are allowed in: no namespace yet" in nowhere
+    assert "kubectl apply" not in nowhere
+
+
 def test_the_notes_say_how_to_see_whether_agents_were_let_in(helm: Tool) -> None:
     """A namespace that enforces a level refuses their pods, and Helm waits for none of them."""
     look = f"kubectl get daemonset -n {OPERATOR_NAMESPACE} laptime-agent"
@@ -318,9 +328,9 @@ def test_the_notes_say_how_to_see_whether_agents_were_let_in(helm: Tool) -> None
     assert allow in (ROOT / "docs" / "first-run.md").read_text()
 
 
-def _notes(helm: Tool, *values: str) -> str:
+def _notes(helm: Tool, *values: str, flag: str = "--set") -> str:
     """Return what an installation with these values would say at its end."""
-    flags = [flag for value in values for flag in ("--set", value)]
+    flags = [word for value in values for word in (flag, value)]
     text = helm(
         *("install", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "--dry-run=client"), *flags
     )
@@ -735,6 +745,28 @@ def test_every_value_is_described() -> None:
                 check(value, node["properties"][key], f"{path}.{key}")
 
     check(VALUES, schema, "values")
+
+
+def test_the_check_of_an_installation_reads_one_run_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has 128Mi and 10 s, and a run can have a status of hundreds of kilobytes."""
+    for name in ("HOST", "PORT"):
+        monkeypatch.setenv(f"KUBERNETES_SERVICE_{name}", "1")
+    check = runpy.run_path(str(CHART / "files" / "installation_test.py"))
+    answers: dict[str, Any] = {
+        "limit=1": {"items": [{}], "metadata": {"remainingItemCount": 10_000}},
+        "none": {"items": [], "metadata": {}},
+    }
+    readable = check["readable"]
+
+    def api(path: str) -> Any:
+        return answers[path.partition("?")[2]]
+
+    monkeypatch.setitem(readable.__globals__, "api", api)
+    assert readable().endswith("(10001 now)")
+    monkeypatch.setitem(answers, "limit=1", answers["none"])
+    assert readable().endswith("(0 now)")
 
 
 # ---- on the cluster
