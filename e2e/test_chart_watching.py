@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -447,6 +448,32 @@ def test_a_new_configuration_restarts_prometheus(render: Any) -> None:
         return str(template["metadata"]["annotations"]["laptime.dev/config-checksum"])
 
     assert checksum(render()) != checksum(render(prometheus={"scrapeInterval": "5s"}))
+
+
+def test_a_new_version_alone_restarts_neither_prometheus_nor_grafana(
+    helm: Tool, tmp_path: Path
+) -> None:
+    """What they have in an emptyDir would be lost, in the middle of a run perhaps."""
+    newer = tmp_path / "newer"
+    shutil.copytree(CHART, newer)
+    chart = yaml.safe_load((newer / "Chart.yaml").read_text())
+    chart |= {"version": "99.0.0", "appVersion": "99.0.0"}
+    (newer / "Chart.yaml").write_text(yaml.safe_dump(chart))
+
+    def pods(folder: Path) -> dict[str, Any]:
+        text = helm("template", RELEASE, str(folder), "--set", "grafana.enabled=true")
+        objects = [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+        return {
+            one["metadata"]["name"]: one["spec"]["template"]
+            for one in objects
+            if one["kind"] in ("Deployment", "DaemonSet")
+        }
+
+    before, after = pods(CHART), pods(newer)
+    assert before.keys() == after.keys()
+    changed = {name for name, pod in after.items() if pod != before[name]}
+    # Those that come with the version are of new images.
+    assert changed == {"laptime-operator", "laptime-agent"}
 
 
 def test_placement_is_passed_on(render: Any) -> None:
