@@ -42,6 +42,11 @@ ifneq ($(origin CHANGED),command line)
 CHANGED :=
 endif
 
+# A tag of a CI's own would be pushed and asked for unseen.
+ifneq ($(origin TAG),command line)
+TAG :=
+endif
+
 CLUSTER := python3 cluster/cluster.py
 IMAGES := python3 images/build.py $(if $(ENGINE),--engine $(ENGINE))
 FOR_PLATFORM := $(if $(PLATFORM),--platform $(PLATFORM))
@@ -106,6 +111,7 @@ help: ## list the tasks
 	echo "                   examples alone: asgi-servers, cache-in-front, upgrade"
 	echo "  ONLY=a,b         bench-servers: these presets, with commas"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
+	echo "  TAG=NAME         with REGISTRY: this tag of the images, not the version, which may stay what it was"
 	echo "  ENGINE=podman    whatever builds images: this engine, and not the first that works"
 	echo "  PLATFORM=linux/amd64,linux/arm64"
 	echo "                   images, push: for these platforms, not for that of this machine"
@@ -177,7 +183,7 @@ images: ## build all container images that changed
 .PHONY: push
 push: ## build the images and push them to REGISTRY/laptime/
 	if [ -z "$(REGISTRY)" ]; then echo "say where to: make push REGISTRY=registry.example" >&2; exit 1; fi
-	$(IMAGES) push $(FOR_PLATFORM) "$(REGISTRY)/laptime"
+	$(IMAGES) push $(FOR_PLATFORM) $(if $(TAG),--tag "$(TAG)") "$(REGISTRY)/laptime"
 
 # Cluster and images, where they have to be: the embedded cluster gets the images by import, a
 # cluster of one's own pulls them.
@@ -208,7 +214,8 @@ ifeq ($(OWN_KUBECONFIG),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set 'watching.namespaces={*}' \
 	$(CLUSTER_DNS)
 else ifneq ($(REGISTRY),)
-INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
+# Without one the version is meant, whatever tag an earlier installation had.
+INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY) --set-string images.tag=$(TAG)
 endif
 ifneq ($(OWN_KUBECONFIG),)
 # Those that an administrator has set stay: Helm forgets them where it is told any others.
@@ -585,7 +592,8 @@ verify: ## regenerate and compare with what is committed
 
 ##### The published benchmarks
 
-EXAMPLES := PYTHONPATH=bench $(PYTHON) bench/examples/run.py
+# What ran before on a cluster of one's own may be somebody else's.
+EXAMPLES := PYTHONPATH=bench $(PYTHON) bench/examples/run.py $(if $(OWN_KUBECONFIG),,--again)
 # What the examples need beside the chart's images; a cluster of one's own pulls what was pushed.
 define load_example_images
 $(SAY)

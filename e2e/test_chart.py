@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+import runpy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from laptime.catalog import presets
 from laptime.manifests.context import ImageSet
 from laptime.manifests.placement import Placement
 from laptime.reconcile.placements import Placements
+from laptime.settings import Settings, load_settings
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -135,6 +139,14 @@ def test_new_images_restart_the_operator(render: Any) -> None:
 # ---- the operator's pod
 
 
+def test_what_is_applied_without_helm_has_no_pod_that_helm_would_start_for_a_test(
+    helm: Tool,
+) -> None:
+    text = helm("template", RELEASE, str(CHART), "--skip-tests")
+    assert "Pod" not in {one["kind"] for one in yaml.load_all(text, yaml.CSafeLoader) if one}
+    assert "helm template --skip-tests" in (ROOT / "docs" / "real-cluster.md").read_text()
+
+
 def test_every_pod_is_restricted_and_has_limits(render: Any) -> None:
     pods = list(render().pods())
     assert len(pods) == 2
@@ -223,6 +235,9 @@ def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any
     said = _network(usual)
     assert said is not None
     assert said["dns"] == VALUES["networkPolicy"]["runs"]["dns"]
+    # Caches of the node, which no selector of pods matches: NodeLocal DNSCache, Cloud DNS of GKE.
+    caches = [one["ipBlock"]["cidr"] for one in said["dns"] if "ipBlock" in one]
+    assert caches == ["169.254.20.10/32", "169.254.169.254/32"]
     assert said["watchers"] == [OPERATOR_NAMESPACE]
     assert may(usual)
     elsewhere = render(
@@ -280,9 +295,7 @@ def test_the_notes_say_from_where_pods_of_runs_are_scraped(helm: Tool) -> None:
 
 def test_the_notes_say_in_which_namespaces_pods_are_watched(helm: Tool) -> None:
     assert "are watched in: default. Where" in _notes(helm)
-    assert "are watched in: default, bench. Where" in _notes(
-        helm, "watching.namespaces={default,bench}"
-    )
+    assert "are watched in: default, bench. Where" in _notes(helm, "watching.namespaces={bench}")
     everywhere = ["watching.namespaces={*}"], ["runNamespaces={*}"]
     nobody = ["agent.enabled=false", "prometheus.enabled=false"]
     for values in (*everywhere, nobody):
@@ -294,16 +307,30 @@ def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm
         assert '--type=merge -p \'{"spec":{"cancel":true}}\'' in _notes(helm, value)
 
 
+def test_the_notes_have_a_first_run_only_where_one_may_be(helm: Tool) -> None:
+    apply = "kubectl apply -n {} -f -"
+    assert apply.format("default") in _notes(helm, "runNamespaces={*}")
+    assert apply.format("bench") in _notes(helm, "runNamespaces={bench,team}")
+    nowhere = _notes(helm, "runNamespaces=[]", flag="--set-json")
+    assert "Runs are allowed in: no namespace yet" in nowhere
+    assert "kubectl apply" not in nowhere
+
+
 def test_the_notes_say_how_to_see_whether_agents_were_let_in(helm: Tool) -> None:
     """A namespace that enforces a level refuses their pods, and Helm waits for none of them."""
     look = f"kubectl get daemonset -n {OPERATOR_NAMESPACE} laptime-agent"
-    assert look in _notes(helm)
-    assert look not in _notes(helm, "agent.enabled=false")
+    # A namespace that has a level already keeps it without --overwrite.
+    level = "pod-security.kubernetes.io/enforce=privileged --overwrite"
+    allow = f"kubectl label namespace {OPERATOR_NAMESPACE} {level}\n"
+    for said in (look, allow):
+        assert said in _notes(helm)
+        assert said not in _notes(helm, "agent.enabled=false")
+    assert allow in (ROOT / "docs" / "first-run.md").read_text()
 
 
-def _notes(helm: Tool, *values: str) -> str:
+def _notes(helm: Tool, *values: str, flag: str = "--set") -> str:
     """Return what an installation with these values would say at its end."""
-    flags = [flag for value in values for flag in ("--set", value)]
+    flags = [word for value in values for word in (flag, value)]
     text = helm(
         *("install", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "--dry-run=client"), *flags
     )
@@ -573,9 +600,11 @@ def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str)
 
 
 def test_a_value_can_be_taken_away_unless_it_is_refused_by_its_name(
-    helm: Tool, tmp_path: Path
+    helm: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """null takes a default away: what the schema does not require, the templates do without."""
+    """null takes a default away: what the schema does not require, the templates do without, and
+    so does the operator, which would not start.
+    """
     schema = json.loads((CHART / "values.schema.json").read_text())
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     taken = _taken_away(defaults, schema)
@@ -587,11 +616,31 @@ def test_a_value_can_be_taken_away_unless_it_is_refused_by_its_name(
     for monitors in (True, False):
         taken["monitors"] |= {"enabled": monitors}
         taken["networkPolicy"] |= {"enabled": monitors}
-        assert Rendered(helm, tmp_path, taken).objects
-    for name in ("runNamespaces", "prometheus.headers", "watching"):
+        settings = _settings(Rendered(helm, tmp_path, taken), tmp_path, monkeypatch)
+        assert settings.log_level in logging.getLevelNamesMapping()
+    for name in (
+        *("runNamespaces", "watching", "networkPolicy.runs.dns", "operator.logLevel"),
+        *(f"prometheus.{one}" for one in ("headers", "scrapeInterval", "retention")),
+        "prometheus.retentionSize",
+    ):
         done = helm.run("template", RELEASE, str(CHART), "--set", f"{name}=null")
         assert done.returncode != 0
         assert f"missing property '{name.split('.')[-1]}'" in done.stderr
+
+
+def _settings(rendered: Rendered, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return what the operator makes of its environment."""
+    (container,) = rendered.find("Deployment", "laptime-operator")["spec"]["template"]["spec"][
+        "containers"
+    ]
+    for one in container["env"]:
+        if "value" in one:
+            # To the API server nothing is an empty text.
+            monkeypatch.setenv(one["name"], (one["value"] or "").replace("$$", "$"))
+    images = folder / "images.json"
+    images.write_text(json.dumps(rendered.images()))
+    monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(images))
+    return load_settings()
 
 
 def _taken_away(defaults: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -604,6 +653,35 @@ def _taken_away(defaults: dict[str, Any], schema: dict[str, Any]) -> dict[str, A
         elif isinstance(value, dict) and name in known:
             found[name] = _taken_away(value, known[name])
     return found
+
+
+def test_a_parent_chart_may_switch_it_and_take_the_cap_away(helm: Tool, tmp_path: Path) -> None:
+    """Helm passes the value of a condition on to the chart, and no null that takes one away."""
+    parent = {
+        "apiVersion": "v2",
+        "name": "parent",
+        "version": "0.1.0",
+        "dependencies": [{"name": "laptime", "version": "*", "condition": "laptime.enabled"}],
+    }
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(parent))
+    shutil.copytree(CHART, tmp_path / "charts" / "laptime")
+
+    def rendered(**values: Any) -> list[dict[str, Any]]:
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump({"laptime": values}))
+        text = helm("template", RELEASE, str(tmp_path), "-n", OPERATOR_NAMESPACE)
+        return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+
+    assert rendered(enabled=False) == []
+    year = {"caps": {"*": {"duration": "8760h"}}}
+    objects = rendered(enabled=True, runs=year)
+    (operator,) = (
+        one
+        for one in objects
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "laptime-operator")
+    )
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    (said,) = (one["value"] for one in container["env"] if one["name"] == "LAPTIME_RUNS")
+    assert json.loads(said)["caps"] == year["caps"]
 
 
 def test_names_that_look_like_numbers_are_names(helm: Tool, tmp_path: Path) -> None:
@@ -667,6 +745,28 @@ def test_every_value_is_described() -> None:
                 check(value, node["properties"][key], f"{path}.{key}")
 
     check(VALUES, schema, "values")
+
+
+def test_the_check_of_an_installation_reads_one_run_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has 128Mi and 10 s, and a run can have a status of hundreds of kilobytes."""
+    for name in ("HOST", "PORT"):
+        monkeypatch.setenv(f"KUBERNETES_SERVICE_{name}", "1")
+    check = runpy.run_path(str(CHART / "files" / "installation_test.py"))
+    answers: dict[str, Any] = {
+        "limit=1": {"items": [{}], "metadata": {"remainingItemCount": 10_000}},
+        "none": {"items": [], "metadata": {}},
+    }
+    readable = check["readable"]
+
+    def api(path: str) -> Any:
+        return answers[path.partition("?")[2]]
+
+    monkeypatch.setitem(readable.__globals__, "api", api)
+    assert readable().endswith("(10001 now)")
+    monkeypatch.setitem(answers, "limit=1", answers["none"])
+    assert readable().endswith("(0 now)")
 
 
 # ---- on the cluster

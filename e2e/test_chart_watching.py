@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,17 @@ def test_prometheus_has_no_folder_of_the_host(render: Any) -> None:
     [
         ({}, ["default"], ["default"], False),
         ({"runNamespaces": ["a", "b"]}, ["a", "b"], ["a", "b"], False),
-        ({"runNamespaces": ["a"], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
+        # Whoever names one more means those that have runs anyway, too.
+        (
+            {"runNamespaces": ["a"], "watching": {"namespaces": ["b", "a"]}},
+            ["a", "b"],
+            ["a", "b"],
+            False,
+        ),
+        ({"runNamespaces": [], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
         ({"runNamespaces": ["*"]}, ["*"], [], True),
         ({"watching": {"namespaces": ["*"]}}, ["*"], [], True),
+        ({"runNamespaces": ["*"], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
         ({"runNamespaces": []}, [], [], False),
     ],
 )
@@ -149,6 +158,14 @@ def test_they_see_the_pods_of_the_namespaces_with_runs_and_of_no_others(
     if own:
         (discovery,) = jobs["laptime-runs"]["kubernetes_sd_configs"]
         assert discovery.get("namespaces", {"names": ["*"]}) == {"names": own}
+
+
+def test_agents_and_operator_are_looked_for_where_the_chart_is(render: Any) -> None:
+    """A Prometheus of one's own that takes this configuration is in another namespace."""
+    jobs = _jobs(render())
+    for name in ("laptime-agent", "laptime-operator", "laptime-seconds"):
+        (discovery,) = jobs[name]["kubernetes_sd_configs"]
+        assert discovery["namespaces"] == {"names": [OPERATOR_NAMESPACE]}
 
 
 def test_the_role_for_watching_is_to_list_pods(render: Any) -> None:
@@ -431,6 +448,32 @@ def test_a_new_configuration_restarts_prometheus(render: Any) -> None:
         return str(template["metadata"]["annotations"]["laptime.dev/config-checksum"])
 
     assert checksum(render()) != checksum(render(prometheus={"scrapeInterval": "5s"}))
+
+
+def test_a_new_version_alone_restarts_neither_prometheus_nor_grafana(
+    helm: Tool, tmp_path: Path
+) -> None:
+    """What they have in an emptyDir would be lost, in the middle of a run perhaps."""
+    newer = tmp_path / "newer"
+    shutil.copytree(CHART, newer)
+    chart = yaml.safe_load((newer / "Chart.yaml").read_text())
+    chart |= {"version": "99.0.0", "appVersion": "99.0.0"}
+    (newer / "Chart.yaml").write_text(yaml.safe_dump(chart))
+
+    def pods(folder: Path) -> dict[str, Any]:
+        text = helm("template", RELEASE, str(folder), "--set", "grafana.enabled=true")
+        objects = [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+        return {
+            one["metadata"]["name"]: one["spec"]["template"]
+            for one in objects
+            if one["kind"] in ("Deployment", "DaemonSet")
+        }
+
+    before, after = pods(CHART), pods(newer)
+    assert before.keys() == after.keys()
+    changed = {name for name, pod in after.items() if pod != before[name]}
+    # Those that come with the version are of new images.
+    assert changed == {"laptime-operator", "laptime-agent"}
 
 
 def test_placement_is_passed_on(render: Any) -> None:

@@ -4,7 +4,7 @@
 usage:
   images/build.py [NAME...]               build what changed; the archives are in the cache
   images/build.py list                    every image, whether it is up to date, its size
-  images/build.py push REGISTRY [NAME...] build and push to REGISTRY/<name>:<version>
+  images/build.py push REGISTRY [NAME...] build and push to REGISTRY/<name>:<version>, or --tag TAG
   images/build.py fetch NAME REFERENCE    bring an image that others build into the cache as NAME
 
 With --platform linux/arm64 for that platform, and not for this machine's; with
@@ -37,6 +37,7 @@ from imagebuild.store import Store, default_cache
 ROOT = Path(__file__).resolve().parent.parent
 # Part of every content key: raise it when the way of building changes what is built.
 RECIPE = "1"
+TAG = re.compile(r"[A-Za-z0-9_][-._A-Za-z0-9]{0,127}")
 RETRY_PAUSES_SECONDS = (10, 30, 60)
 TRANSIENT = re.compile(
     r"429|50[234] |Too Many Requests|Temporary failure|timed? ?out|Connection (reset|refused)",
@@ -165,10 +166,15 @@ class Builder:
             time.sleep(pause_seconds)
         return False
 
-    def push(self, images: list[Image], registry: str, insecure: bool) -> None:
-        """Send the archives of `images` to `registry`/<name>:<version>. Raises ImageError."""
+    def push(
+        self, images: list[Image], registry: str, insecure: bool, tag: str | None = None
+    ) -> None:
+        """Send the archives of `images` to a registry, as `pushed_as` names them.
+
+        Raises ImageError.
+        """
         for image in images:
-            target = f"{registry.rstrip('/')}/{image.name}:{image.version}"
+            target = pushed_as(image, registry, tag)
             log = self.logs / f"push-{image.name}.log"
             commands = self.engine.push_commands(
                 self.store.archive(image.name), image.reference, target, insecure
@@ -176,12 +182,17 @@ class Builder:
             self._push_one(image, target, log, commands)
 
     def push_with(
-        self, others: list[Builder], images: list[Image], registry: str, insecure: bool
+        self,
+        others: list[Builder],
+        images: list[Image],
+        registry: str,
+        insecure: bool,
+        tag: str | None = None,
     ) -> None:
         """Send `images` as `push` does, and under the same names those of `others`."""
         builders = [self, *others]
         for image in images:
-            target = f"{registry.rstrip('/')}/{image.name}:{image.version}"
+            target = pushed_as(image, registry, tag)
             log = self.logs / f"push-{image.name}.log"
             archives = [(one.engine, one.store.archive(image.name)) for one in builders]
             commands = self.engine.push_all_commands(archives, image.reference, target, insecure)
@@ -229,6 +240,11 @@ class Builder:
             print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}{self._for_platform}")
 
 
+def pushed_as(image: Image, registry: str, tag: str | None) -> str:
+    """Return what an image is called in a registry: by its version, or by a tag of one's own."""
+    return f"{registry.rstrip('/')}/{image.name}:{tag or image.version}"
+
+
 def _tail(log: Path, lines: int) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
@@ -249,6 +265,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--force", action="store_true", help="build all steps of all images again")
     parser.add_argument("--refresh-base", action="store_true", help="make the base image again")
+    parser.add_argument("--tag", help="push under this tag (default: the version)")
     parser.add_argument("--insecure", action="store_true", help="push over plain HTTP")
     return parser.parse_args(arguments)
 
@@ -265,6 +282,10 @@ def main(arguments: list[str]) -> int:
     try:
         if command == "push" and not names:
             raise ImageError("say where to: images/build.py push REGISTRY [NAME...]")
+        if options.tag is not None and command != "push":
+            raise ImageError("--tag is for push: elsewhere images are called by their version")
+        if options.tag is not None and not TAG.fullmatch(options.tag):
+            raise ImageError(f"--tag {options.tag}: write letters, digits, _, . and - alone")
         wanted = platforms.parse(options.platform)
         if command == "fetch":
             if options.platform is not None:
@@ -286,9 +307,9 @@ def main(arguments: list[str]) -> int:
         for builder in builders:
             builder.build(images, options.refresh_base, options.force)
         if command == "push" and len(builders) == 1:
-            builders[0].push(images, registry, options.insecure)
+            builders[0].push(images, registry, options.insecure, options.tag)
         elif command == "push":
-            builders[0].push_with(builders[1:], images, registry, options.insecure)
+            builders[0].push_with(builders[1:], images, registry, options.insecure, options.tag)
     except ImageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

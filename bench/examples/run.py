@@ -1,12 +1,13 @@
 """Runs the benchmarks of examples/ on a cluster and sets the published ones beside their sources.
 
-    PYTHONPATH=bench python3 bench/examples/run.py [--quick] [--keep] [--write FOLDER] [NAME...]
+    PYTHONPATH=bench python3 bench/examples/run.py [OPTION...] [NAME...]
     PYTHONPATH=bench python3 bench/examples/run.py --images [NAME...]
 
 Needs a cluster with the chart installed (KUBECONFIG) and the images that --images names in it.
-A run of the same name that is there already is deleted first, and each is deleted when it was read;
-one with which something is wrong stays to be looked at. --write needs a README.md with a place for
-the index in FOLDER.
+Each run is deleted when it was read; one with which something is wrong stays to be looked at, and
+is deleted when the benchmark is run again. One of the same name that somebody else made is left as
+it is, and that benchmark is missing: with --again it is deleted, too. --write needs a README.md
+with a place for the index in FOLDER.
 
 Exits with 1 when a run does not succeed, a trial was not measured or a row has no figure. Whether
 servers came in the published order is printed and changes nothing about that: the quick variants
@@ -18,6 +19,7 @@ told apart.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import platform
 import re
@@ -52,6 +54,10 @@ QUESTIONS = ("asgi-servers", "cache-in-front", "upgrade")
 """Nobody has published figures of them; each is a folder with images of its own."""
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = "README.md"
+MADE_BY = "laptime.dev/made-by"
+"""Annotation of the runs that are made here: others of those names are somebody else's, since
+whoever tries Laptime applies these very files."""
+MAKER = "bench-examples"
 _OWN_IMAGE = re.compile(r"docker\.io/laptime/([^:]+):.*")
 LONGEST_QUICK_SECONDS = 20 * 60
 LONGEST_SECONDS = 4 * 3600
@@ -65,6 +71,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="run the -quick variants")
     parser.add_argument("--keep", action="store_true", help="leave runs and results in the cluster")
+    parser.add_argument(
+        "--again", action="store_true", help="delete runs of those names, whoever made them"
+    )
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write a document of each")
     parser.add_argument("--images", action="store_true", help="print the images needed, no more")
     arguments = parser.parse_args()
@@ -82,7 +91,9 @@ def main() -> int:
         # Better now than when hours have been measured.
         updated_index((arguments.write / INDEX).read_text(encoding="utf-8"), {})
     longest = LONGEST_QUICK_SECONDS if arguments.quick else LONGEST_SECONDS
-    return measure(manifests, longest, keep=arguments.keep, folder=arguments.write)
+    return measure(
+        manifests, longest, keep=arguments.keep, again=arguments.again, folder=arguments.write
+    )
 
 
 def path_of(name: str) -> str:
@@ -108,7 +119,12 @@ def images_of(manifests: Iterable[Manifest]) -> list[str]:
 
 
 def measure(
-    manifests: list[Manifest], longest_seconds: float, *, keep: bool, folder: Path | None
+    manifests: list[Manifest],
+    longest_seconds: float,
+    *,
+    keep: bool,
+    again: bool,
+    folder: Path | None,
 ) -> int:
     """Run the benchmarks one after the other and print the table; return 1 if one is missing."""
     cluster = Cluster.connect()
@@ -117,7 +133,7 @@ def measure(
     for number, manifest in enumerate(manifests, start=1):
         print(f"[{number}/{len(manifests)}] {manifest.name}", flush=True)
         try:
-            over = run(cluster, manifest, longest_seconds)
+            over = run(cluster, manifest, longest_seconds, again=again)
             measured = read(cluster, over)
             found.append(measured)
             missing = problems(measured)
@@ -142,16 +158,41 @@ def measure(
     return 1 if wrong else 0
 
 
-def run(cluster: Cluster, manifest: Manifest, longest_seconds: float) -> Run:
+def made_here(manifest: Manifest) -> Manifest:
+    """Return the same with the mark of the runs that are made here."""
+    metadata = manifest.run["metadata"]
+    marks = {**metadata.get("annotations", {}), MADE_BY: MAKER}
+    run = {**manifest.run, "metadata": {**metadata, "annotations": marks}}
+    return dataclasses.replace(manifest, run=run)
+
+
+def of_others(found: Run) -> bool:
+    """Return whether somebody else made the run that has the name of an example."""
+    metadata = kubectl_json("get", "benchmarkrun", found.name)["metadata"]
+    # One that is there since then is nobody's that is known here.
+    marks = metadata.get("annotations", {}) if metadata["uid"] == found.uid else {}
+    return bool(marks.get(MADE_BY) != MAKER)
+
+
+def run(cluster: Cluster, manifest: Manifest, longest_seconds: float, *, again: bool) -> Run:
     """Run a benchmark anew, showing its progress; return it when it has succeeded.
 
+    `again`: also where the run of that name that is there is somebody else's, which is deleted.
+
     Raises:
-        Mistake: it was refused, did not succeed, or took too long.
+        Mistake: it was refused, did not succeed, or took too long; or its name is taken.
     """
     before = cluster.run(NAMESPACE, manifest.name)
     if before is not None:
+        if not again and of_others(before):
+            raise Mistake(
+                f"namespace {NAMESPACE} has a run of that name that was not made here, so it is "
+                "left as it is, with its results. Where nobody needs them, have it deleted: "
+                f"kubectl delete br {manifest.name} -n {NAMESPACE}"
+            )
         print("  deleting the run of that name that is there", flush=True)
         cluster.delete_run(before)
+    manifest = made_here(manifest)
     applied = cluster.apply_file(NAMESPACE, manifest, manifest.run)
     deadline = time.monotonic() + longest_seconds
 

@@ -42,6 +42,7 @@ class FakeCluster:
         self.outcome = outcome
         self.failing = failing
         self.runs = {there: self._run(there)} if there else {}
+        self.annotations: dict[str, dict[str, str]] = {}
         self.calls: list[str] = []
 
     def run(self, namespace: str, name: str) -> Run | None:
@@ -52,11 +53,22 @@ class FakeCluster:
         assert name not in self.runs
         self.calls.append(f"apply {name}")
         self.runs[name] = self._run(name)
+        self.annotations[name] = run["metadata"].get("annotations", {})
         return self.runs[name]
 
     def delete_run(self, found: Run) -> None:
         self.calls.append(f"delete {found.name}")
         del self.runs[found.name]
+
+    def kubectl_json(self, *arguments: str) -> Any:
+        if arguments == ("get", "nodes"):
+            return {"items": [NODE]}
+        *what, name = arguments
+        assert what == ["get", "benchmarkrun"]
+        metadata: dict[str, Any] = {"name": name, "uid": self.runs[name].uid}
+        if name in self.annotations:
+            metadata["annotations"] = self.annotations[name]
+        return {"metadata": metadata}
 
     def stored(self, run: Run) -> Archive:
         return Archive({"results.json": to_json(self.outcome.report)})
@@ -92,8 +104,9 @@ def measure(
     monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, folder: Path | None = None, **more: bool
 ) -> int:
     monkeypatch.setattr(Cluster, "connect", lambda: cluster)
-    monkeypatch.setattr(run, "kubectl_json", lambda *arguments: {"items": [NODE]})
-    return run.measure(manifests(), 60.0, keep=more.get("keep", False), folder=folder)
+    monkeypatch.setattr(run, "kubectl_json", cluster.kubectl_json)
+    options = {"keep": False, "again": False, **more}
+    return run.measure(manifests(), 60.0, folder=folder, **options)
 
 
 def test_benchmarks_run_one_after_the_other_and_leave_nothing(
@@ -107,9 +120,34 @@ def test_benchmarks_run_one_after_the_other_and_leave_nothing(
     assert "2 of 2 benchmarks measured, 0 things are missing" in out
 
 
-def test_a_run_of_the_name_is_deleted_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster(measured(), there="sleep")
+def test_a_run_of_the_name_that_was_made_here_is_deleted_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster(measured())
     assert measure(monkeypatch, cluster, keep=True) == 0
+    cluster.calls.clear()
+    assert measure(monkeypatch, cluster, keep=True) == 0
+    assert cluster.calls == ["delete users", "apply users", "delete sleep", "apply sleep"]
+
+
+def test_a_run_of_somebody_else_is_left_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever tries Laptime applies these very files, to the same namespace."""
+    cluster = FakeCluster(measured(), there="users")
+    assert measure(monkeypatch, cluster) == 1
+    assert cluster.calls == ["apply sleep", "delete sleep"]
+    assert "users" in cluster.runs
+    out = capsys.readouterr().out
+    assert "MISSING users: namespace default has a run of that name that was not made here" in out
+    assert "kubectl delete br users -n default" in out
+
+
+def test_a_run_of_the_name_is_deleted_whoever_made_it_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster(measured(), there="sleep")
+    assert measure(monkeypatch, cluster, keep=True, again=True) == 0
     assert cluster.calls == ["apply users", "delete sleep", "apply sleep"]
 
 
@@ -148,5 +186,5 @@ def test_documents_name_no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_a_run_that_takes_too_long_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(measured())
     monkeypatch.setattr(Cluster, "connect", lambda: cluster)
-    assert run.measure(manifests()[:1], -1.0, keep=False, folder=None) == 1
+    assert run.measure(manifests()[:1], -1.0, keep=False, again=False, folder=None) == 1
     assert cluster.calls == ["apply users", "delete users"]

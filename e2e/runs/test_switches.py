@@ -99,10 +99,8 @@ class Place:
     @contextmanager
     def own_prometheus(self) -> Iterator[str]:
         """Run a Prometheus that the release knows nothing of; its address."""
-        text = self.helm(
-            *("template", "another", str(CHART), "-n", self.monitoring, "-f", str(self.values)),
-            *("--set", f"runNamespaces={{{self.team},{self.tools}}}"),
-        )
+        runs = ("--set", f"runNamespaces={{{self.team},{self.tools}}}", "-f", str(self.values))
+        text = self.helm("template", "another", str(CHART), "-n", self.monitoring, *runs)
         objects = [
             one
             for one in yaml.load_all(text, yaml.CSafeLoader)
@@ -111,12 +109,12 @@ class Place:
         assert {"Deployment", "Service", "ConfigMap"} <= {one["kind"] for one in objects}
         for one in objects:
             if one["kind"] == "ConfigMap":
-                # The chart's own Prometheus looks for agents and operator where it is itself.
-                config = one["data"]["prometheus.yml"]
-                assert "own_namespace: true" in config
-                one["data"]["prometheus.yml"] = config.replace(
-                    "own_namespace: true", f"names: [{self.tools}]"
+                # As docs/watching.md makes it.
+                made = self.helm(
+                    *("template", OTHER_RELEASE, str(CHART), "-n", self.tools, *runs),
+                    *("-s", "templates/prometheus-config.yaml"),
                 )
+                one["data"] = yaml.safe_load(made)["data"]
         text = yaml.safe_dump_all(objects)
         self.kubectl("apply", "-f", "-", stdin=text)
         try:

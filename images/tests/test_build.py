@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -156,6 +156,27 @@ def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
 def test_push_needs_a_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["push"]) == 1
     assert "push REGISTRY" in capsys.readouterr().err
+
+
+def test_what_is_pushed_may_have_a_tag_of_its_own() -> None:
+    image = Image("operator", "0.1.0", PurePosixPath("images/operator/Dockerfile"))
+    here = "registry.example/laptime"
+    assert build.pushed_as(image, f"{here}/", None) == f"{here}/operator:0.1.0"
+    assert build.pushed_as(image, here, "3f2a9c1") == f"{here}/operator:3f2a9c1"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["push", "registry.example", "--tag", "a/b"], "--tag a/b: write letters, digits"),
+        (["operator", "--tag", "1"], "--tag is for push"),
+    ],
+)
+def test_a_tag_that_is_none_is_refused_before_anything_is_built(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.main(words) == 1
+    assert says in capsys.readouterr().err
 
 
 def test_a_build_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_what_passed_before_is_run_again(tmp_path: Path, part: str) -> None:
     assert [line for line in tests if "go test -count=1 " not in line] == []
 
 
+def test_what_is_pushed_and_what_is_installed_have_one_tag(tmp_path: Path) -> None:
+    """A tag that is pushed again is another image under a name that nodes have already."""
+    where = ("KUBECONFIG=file", "REGISTRY=registry.example")
+    asked = make(tmp_path, "--dry-run", "install", *where, "TAG=123").stdout
+    assert 'push  --tag "123" "registry.example/laptime"' in asked
+    assert "--set-string images.tag=123 " in asked
+    asked = make(tmp_path, "--dry-run", "install", *where, TAG="ci-7").stdout
+    assert "--set-string images.tag= " in asked
+    assert "ci-7" not in asked
+
+
 def test_an_environment_never_shortens_what_is_checked(tmp_path: Path) -> None:
     shortened = {"FAILED": "1", "CHANGED": "1", "ONLY": "lint"}
     for target, words in (("test", "test"), ("prove", "long")):

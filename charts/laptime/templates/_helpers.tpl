@@ -12,9 +12,17 @@ app.kubernetes.io/component: operator
 
 {{- define "laptime.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{ include "laptime.podLabels" . }}
+{{- end }}
+
+{{/*
+Those of pods have no version: a new one alone would make a new pod, and what Prometheus has in an
+emptyDir would be lost in the middle of a run. What a pod is made of says whether it has to be new.
+*/}}
+{{- define "laptime.podLabels" -}}
 app.kubernetes.io/name: laptime
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: laptime
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}

@@ -1,6 +1,5 @@
 {{/*
-The service discovery of one kind of pod. Takes a dict: namespaces (a list, empty for all) or own
-(only the chart's namespace), and selector (of labels).
+The service discovery of one kind of pod. Takes a dict: namespaces (a list; "*" is all) and selector (of labels).
 */}}
 {{- define "laptime.discovery" -}}
 kubernetes_sd_configs:
@@ -8,10 +7,7 @@ kubernetes_sd_configs:
     selectors:
       - role: pod
         label: {{ .selector | quote }}
-    {{- if .own }}
-    namespaces:
-      own_namespace: true
-    {{- else if not (has "*" .namespaces) }}
+    {{- if not (has "*" .namespaces) }}
     namespaces:
       names: {{ .namespaces | toJson }}
     {{- end }}
@@ -69,6 +65,8 @@ What operator and agents alone may say, whatever a pod of a run says.
 
 {{- define "laptime.prometheusConfig" -}}
 {{- $namespaces := include "laptime.watchedNamespaces" . | fromJsonArray -}}
+{{- /* By its name: a Prometheus of one's own that takes this configuration is in another one. */ -}}
+{{- $own := list .Release.Namespace -}}
 storage:
   tsdb:
     # The seconds of a trial come at its end, or when Prometheus is back.
@@ -83,7 +81,7 @@ scrape_configs:
     honor_labels: true
     honor_timestamps: true
     track_timestamps_staleness: true
-    {{- include "laptime.discovery" (dict "own" true "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=agent") | nindent 4 }}
+    {{- include "laptime.discovery" (dict "namespaces" $own "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=agent") | nindent 4 }}
     relabel_configs:
       - source_labels: [__meta_kubernetes_pod_container_port_name]
         regex: metrics
@@ -133,7 +131,7 @@ scrape_configs:
   - job_name: laptime-operator
     scrape_interval: 5s
     scrape_timeout: 5s
-    {{- include "laptime.discovery" (dict "own" true "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator") | nindent 4 }}
+    {{- include "laptime.discovery" (dict "namespaces" $own "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator") | nindent 4 }}
     relabel_configs:
       - source_labels: [__meta_kubernetes_pod_container_port_name]
         regex: metrics
@@ -146,7 +144,7 @@ scrape_configs:
     honor_labels: true
     honor_timestamps: true
     scrape_native_histograms: true
-    {{- include "laptime.discovery" (dict "own" true "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator") | nindent 4 }}
+    {{- include "laptime.discovery" (dict "namespaces" $own "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator") | nindent 4 }}
     relabel_configs:
       - source_labels: [__meta_kubernetes_pod_container_port_name]
         regex: metrics

@@ -16,10 +16,15 @@ app.kubernetes.io/component: prometheus
 {{- end }}
 
 {{/*
-The namespaces with runs to watch, as JSON; ["*"] for all.
+The namespaces with runs to watch, as JSON; ["*"] for all. Those in which the chart itself allows runs are
+among them: whoever names one more means that one too. Not so where that is all: who names some then does
+not want agents everywhere.
 */}}
 {{- define "laptime.watchedNamespaces" -}}
-{{- $namespaces := .Values.watching.namespaces | default .Values.runNamespaces -}}
+{{- $namespaces := .Values.watching.namespaces | default list -}}
+{{- if not (and $namespaces (has "*" .Values.runNamespaces)) -}}
+{{- $namespaces = concat .Values.runNamespaces $namespaces | uniq -}}
+{{- end -}}
 {{- if has "*" $namespaces }}{{ list "*" | toJson }}{{ else }}{{ $namespaces | toJson }}{{ end -}}
 {{- end }}
 
