@@ -113,7 +113,7 @@ def all_runs() -> table.Panel:
         "All runs",
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
         "time. A run is as valid as its least valid row. The factor is that of the fastest server "
-        "against the baseline, with its 95 % interval.",
+        "against the baseline: the verdict's, with its 95 % interval where it is of one load.",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
             Column("Run", label="run", width=130, more={"links": [link], **WRAPPED}),

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from laptime.analysis import wording
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.isolation import Isolation, Quietness
+from laptime.api.metrics import Metric
 from laptime.api.results import (
     Interval,
     Latency,
@@ -128,7 +129,11 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
         usage=RowUsage(source=Source.AGENT, cores_mean=0.9, memory_bytes=1000),
     )
     status = RunStatus(
-        state=State.SUCCEEDED, results=[row], verdict="s0 is faster", fastest=row.server
+        state=State.SUCCEEDED,
+        results=[row],
+        verdict="s0 is faster",
+        fastest=row.server,
+        fastest_factor="2.50x",
     )
     metrics = Metrics()
     metrics.show(manifest_of(a_run(status)))
@@ -152,6 +157,42 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     info = all_of_them["laptime_run_info"][0][0]
     assert info["verdict"] == "s0 is faster"
     assert (info["validity"], info["factor"]) == ("valid", "2.50x")
+
+
+@pytest.mark.parametrize(
+    ("more", "factors", "of_run", "told"),
+    [
+        # One load.
+        ({}, {"l0": 4.0}, "4.00x", "4.00x (3.90 to 4.10)"),
+        # The geometric mean of both.
+        ({}, {"l0": 4.0, "l1": 0.9}, "1.90x", "1.90x"),
+        # Also where it looks like one of them, whose interval is not that of both.
+        ({}, {"l0": 2.0, "l1": 2.005}, "2.00x", "2.00x"),
+        # Throughputs are not averaged with response times, whichever have the first rank.
+        ({}, {"l0": 2.0, "open": 0.5}, "2.00x", "2.00x (1.90 to 2.10)"),
+        ({}, {"l0": 4.0, "l1": 0.9, "open": 0.5}, "1.90x", "1.90x"),
+        # There each load is judged alone, and the first says what the run says.
+        ({"stopWhen": "decided"}, {"l0": 4.0, "l1": 0.9}, "4.00x", "4.00x (3.90 to 4.10)"),
+    ],
+)
+def test_the_factor_of_a_run_is_that_of_its_verdict_and_of_one_load_only_where_there_is_one(
+    more: dict[str, object], factors: dict[str, float], of_run: str, told: str
+) -> None:
+    rows = [
+        a_row(
+            server="s1",
+            load=load,
+            rank=1 if value == max(factors.values()) else 2,
+            factor=Interval(value=value, low=value - 0.1, high=value + 0.1),
+            compared_by=Metric.P99 if load == "open" else Metric.REQUESTS_PER_SECOND,
+        )
+        for load, value in factors.items()
+    ]
+    status = RunStatus(state=State.SUCCEEDED, results=rows, fastest="s1", fastest_factor=of_run)
+    run = World(spec_of(2, 2, 2, **more), Random(0)).run
+    figures = RunFigures()
+    figures.see(manifest_of(replace(run, status=status)))
+    assert scraped(figures)["laptime_run_info"][0][0]["factor"] == told
 
 
 def test_response_times_are_those_of_the_table_and_longer_than_any_where_it_says_failed() -> None:

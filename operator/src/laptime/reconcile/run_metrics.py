@@ -353,7 +353,7 @@ def _declared() -> _Families:
 
 def _add_run(families: _Families, run: Run) -> None:
     status = run.status
-    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(status)), 1.0)
+    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(run)), 1.0)
     families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
     families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
     families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
@@ -408,21 +408,36 @@ def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
                 yield name, server.name, own.resources
 
 
-def _words(status: RunStatus) -> tuple[str, ...]:
+def _words(run: Run) -> tuple[str, ...]:
     """Return state, baseline, fastest, factor, validity and verdict of a run."""
+    status = run.status
     state = status.state.value if status.state is not None else "Queued"
     told = (state, status.baseline or "", status.fastest or "")
     # While a run goes on these change with each trial, and each text is a series more.
     if status.state is None or not status.state.terminal:
         return *told, "", "", ""
-    factors = [
-        row.factor
-        for row in status.results or []
-        if row.factor is not None and row.rank == 1 and row.server == status.fastest
-    ]
     worst = _worst(status)
-    factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""
-    return *told, factor, worst.value if worst else "", status.verdict or _end(status)
+    return *told, _factor(run), worst.value if worst else "", status.verdict or _end(status)
+
+
+def _factor(run: Run) -> str:
+    """Return the factor of the fastest server, with its interval where a row has it.
+
+    The verdict is over all loads that are compared by the same figure: a row's factor is that of
+    the run only where its load is the only one of these.
+    """
+    status = run.status
+    said = status.fastest_factor or ""
+    groups: dict[tuple[Metric, str], list[Interval]] = {}
+    for row in status.results or []:
+        if row.server == status.fastest and row.factor is not None:
+            # A load that stops after repetitions of its own is judged alone.
+            alone = row.load if run.spec.stop_when is not None else ""
+            groups.setdefault((row.compared_by, alone), []).append(row.factor)
+    first = next(iter(groups.values()), [])
+    if len(first) == 1 and f"{wording.number(first[0].value)}x" == said:
+        return wording.factor(first[0])
+    return said
 
 
 def _end(status: RunStatus) -> str:
