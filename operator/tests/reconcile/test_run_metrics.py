@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laptime.analysis import wording
+from laptime.api.attempts import trial_of
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.isolation import Isolation, Quietness
 from laptime.api.metrics import Metric
@@ -382,10 +383,37 @@ def test_the_trial_of_the_moment_is_known() -> None:
     run = replace(world.run, status=RunStatus(state=State.RUNNING, current_trial=now.name))
     figures = RunFigures()
     figures.see(manifest_of(run))
-    figures.see_trials(run, {})
+    figures.see_trials(run, world.trials, {})
     ((labels, _),) = scraped(figures)["laptime_run_current_trial"]
     assert (labels["trial"], labels["server"]) == (now.name, now.server)
     assert labels["repetition"] == str(now.repetition)
+
+
+@pytest.mark.parametrize("more", [{"stopWhen": "decided"}, {"precision": "0.01%"}])
+def test_of_a_run_whose_results_decide_how_long_it_is_each_trial_is_known(
+    more: dict[str, object],
+) -> None:
+    # Nobody is faster, and no two trials are alike: the first look does not end it.
+    world = World(
+        spec_of(2, 1, 1, maxRepetitions=12, **more),
+        Random(0),
+        rates=lambda job: 1000.0 + Random(trial_of(job)).uniform(-100, 100),
+    )
+    wanted = world.run.spec.first_look + 2
+    figures = RunFigures()
+    repetition = 0
+    while repetition < wanted:
+        results = world.observe().results
+        decision = world.step()
+        assert decision.status.state is not State.SUCCEEDED
+        figures.see(manifest_of(world.run))
+        figures.see_trials(world.run, decision.trials, results)
+        found = scraped(figures)
+        for labels, _ in found.get("laptime_run_current_trial", []):
+            repetition = int(labels["repetition"])
+        world.advance()
+    assert len(found["laptime_trial_outcome"]) == 2 * (wanted - 1)
+    assert len(found["laptime_trial_info"]) == 2 * wanted
 
 
 def test_both_trials_of_the_moment_are_known_as_their_pods_are_labelled() -> None:
@@ -395,7 +423,7 @@ def test_both_trials_of_the_moment_are_known_as_their_pods_are_labelled() -> Non
     figures = RunFigures()
     run = replace(world.run, status=now)
     figures.see(manifest_of(run))
-    figures.see_trials(run, {})
+    figures.see_trials(run, world.trials, {})
     found = scraped(figures)["laptime_run_current_trial"]
     assert sorted(labels["trial"] for labels, _ in found) == names
     assert len({labels["server"] for labels, _ in found}) == 2
@@ -414,7 +442,7 @@ def test_whether_prometheus_has_every_second_of_a_trial_is_said_once_it_is_known
     }
     figures = RunFigures()
     figures.see(manifest_of(world.run))
-    figures.see_trials(world.run, results)
+    figures.see_trials(world.run, world.trials, results)
     found = scraped(figures)["laptime_trial_seconds_complete"]
     assert {labels["trial"]: value for labels, value in found} == {one.trial: 1, other.trial: 0}
 
@@ -443,7 +471,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     world = World(spec_of(2, 1, 2), Random(0))
     metrics = Metrics()
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, {})
+    metrics.trials(world.run, world.trials, {})
     before = samples(metrics)
     assert {labels["trial"] for labels, _ in before["laptime_trial_info"]} == {
         trial.name for trial in world.trials
@@ -452,7 +480,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     assert "laptime_trial_started_timestamp_seconds" not in before
     run_to_the_end(world)
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, world.observe().results)
+    metrics.trials(world.run, world.trials, world.observe().results)
     after = samples(metrics)
     begun = after["laptime_trial_started_timestamp_seconds"]
     ended = after["laptime_trial_finished_timestamp_seconds"]
@@ -468,7 +496,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
 def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
     metrics, world = Metrics(), World(spec_of(1, 1, 1), Random(0))
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, {})
+    metrics.trials(world.run, world.trials, {})
     assert "demo" in metrics.text().decode()
     metrics.forget(world.run.uid)
     assert "demo" not in metrics.text().decode()
@@ -477,7 +505,7 @@ def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
 def test_a_new_run_of_the_same_name_has_no_trials_of_the_old_one() -> None:
     figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
     figures.see(manifest_of(world.run))
-    figures.see_trials(world.run, {})
+    figures.see_trials(world.run, world.trials, {})
     figures.see(manifest_of(replace(world.run, uid="another")))
     assert "laptime_trial_info" not in scraped(figures)
 
@@ -520,7 +548,7 @@ def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> No
         )
         for trial in world.trials[:3000]
     }
-    figures.see_trials(world.run, results)
+    figures.see_trials(world.run, world.trials, results)
     shown = {labels["trial"] for labels, _ in scraped(figures)["laptime_trial_info"]}
     assert len(shown) == MOST_TRIALS
     assert world.trials[2999].name in shown
@@ -535,7 +563,7 @@ def test_runs_that_are_measured_at_once_have_as_many_of_their_trials_shown() -> 
         manifest["metadata"] |= {"uid": uid, "name": uid}
         manifest["status"] = {"state": "Running"}
         figures.see(manifest)
-        figures.see_trials(run_view(manifest), {})
+        figures.see_trials(run_view(manifest), world.trials, {})
     shown = [labels["run"] for labels, _ in scraped(figures)["laptime_trial_info"]]
     assert {name: shown.count(name) for name in ("one", "two")} == {
         "one": MOST_TRIALS // 2,
@@ -550,11 +578,11 @@ def test_nothing_is_written_down_twice_that_did_not_change() -> None:
     assert figures.text() is first
     result = TrialResult.model_construct(trial="demo-trial-001", figures=None, **_FAILED)
     for _ in range(2):
-        figures.see_trials(world.run, {"demo-trial-001": result})
+        figures.see_trials(world.run, world.trials, {"demo-trial-001": result})
         with_trial = figures.text()
         assert with_trial != first
         assert figures.text() is with_trial
-        figures.see_trials(world.run, {"demo-trial-001": result})
+        figures.see_trials(world.run, world.trials, {"demo-trial-001": result})
         assert figures.text() is with_trial
     figures.forget(world.run.uid)
     assert b"demo" not in figures.text()

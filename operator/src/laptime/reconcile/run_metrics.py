@@ -35,7 +35,7 @@ from laptime.api.status import ConditionType, RunStatus, State
 from laptime.api.topology import SIZED_TIERS
 from laptime.api.usage import Source
 from laptime.manifests.context import Component
-from laptime.plan import Trial, order_of, plan_trials, seed_of
+from laptime.plan import Trial
 from laptime.reconcile.exposition import exposition
 from laptime.reconcile.views import Run, parse_time, run_view
 
@@ -89,14 +89,15 @@ class _Families:
 class _Trials:
     """What is known of the trials of one run."""
 
-    generation: int
     plan: tuple[Trial, ...]
     results: Mapping[str, TrialResult]
 
-    def has(self, results: Mapping[str, TrialResult]) -> bool:
-        """Whether these very results are known already."""
-        return len(results) == len(self.results) and all(
-            self.results.get(name) is result for name, result in results.items()
+    def has(self, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]) -> bool:
+        """Whether this plan and these very results are known already."""
+        return (
+            len(results) == len(self.results)
+            and all(self.results.get(name) is result for name, result in results.items())
+            and plan == self.plan
         )
 
     def around_the_newest(self, most: int) -> tuple[Trial, ...]:
@@ -161,19 +162,17 @@ class RunFigures(Collector):
         self._runs = runs
         self._trials = {uid: one for uid, one in self._trials.items() if uid in runs}
 
-    def see_trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
-        """Replace what is known of the trials of one run by these results."""
+    def see_trials(
+        self, run: Run, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]
+    ) -> None:
+        """Replace what is known of the trials of one run: those of its plan, and these results.
+
+        The plan is the run's own, which grows where its results decide how long it is.
+        """
         known = self._trials.get(run.uid)
-        # A plan follows from the spec; it is long for a long run, and this is called at each look.
-        if known is not None and known.generation == run.generation:
-            if known.has(results):
-                return
-            plan = known.plan
-        else:
-            seed, order = seed_of(run.spec, run.uid), order_of(run.status)
-            plan = plan_trials(run.name, run.spec, seed, order=order)
-        newest = _Trials(run.generation, plan, dict(results))
-        self._trials = {**self._trials, run.uid: newest}
+        # This is called at each look, and what did not change is not written down anew.
+        if known is None or not known.has(plan, results):
+            self._trials = {**self._trials, run.uid: _Trials(plan, dict(results))}
 
     def forget(self, uid: str) -> None:
         """Drop a run that is gone; an older one takes its place when it changes."""
@@ -269,7 +268,7 @@ def _declared() -> _Families:
             "How many of the newest runs with results are not valid, until the first that is.",
             ("namespace", "scenario"),
         ),
-        ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
+        ("laptime_trial_info", "1 for each trial that the results so far ask for.", _TRIAL),
         ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
         ("laptime_trial_finished_timestamp_seconds", "Last measured response.", _TRIAL),
         (
