@@ -705,6 +705,26 @@ def test_the_time_left_is_told_to_the_second() -> None:
     assert {"id": "unit", "value": "dthms"} in rule["properties"]
 
 
+def test_the_way_to_a_run_that_goes_on_follows_the_clock_and_to_another_ends_after_it() -> None:
+    panel = PANELS["laptime-runs: All runs"]
+    (link,) = columns_of(panel)["Run"]["links"]
+    # The words of the column: a number of an end, and Grafana's own word for no end.
+    assert link["url"].endswith("&to=${__data.fields.Until.text}")
+    until = columns_of(panel)["Until"]
+    (mapping,) = until["mappings"]
+    assert {value: one["text"] for value, one in mapping["options"].items()} == {"Infinity": "now"}
+    assert (until["unit"], until["decimals"]) == ("none", 0)
+    (expr,) = (one["expr"] for one in panel["targets"] if "finished" in one["expr"])
+    assert " or (0 * max by (namespace, run) (laptime_run_created" in expr
+    assert expr.endswith(" + Inf)")
+    assert "time()" not in expr
+    # Who scrapes the operator once a minute has heard of the end by then.
+    (later,) = re.findall(r"finished_timestamp_seconds\) \+ (\d+)\)", expr)
+    assert int(later) > 60
+    # It is what the runs that go on stand first by.
+    assert [one["displayName"] for one in panel["options"]["sortBy"]] == ["Until"]
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5
