@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -43,6 +43,7 @@ from laptime.api.status import (
 )
 from laptime.api.usage import RowUsage, Source, TrialUsage
 from laptime.reconcile import run_metrics
+from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
 from laptime.reconcile.views import Run, run_view
@@ -375,6 +376,31 @@ def test_a_run_that_ended_without_a_result_says_why_where_others_say_their_verdi
     ):
         figures.see(manifest_of(a_run(status)))
         assert scraped(figures)["laptime_run_info"][0][0]["verdict"] == told
+
+
+def test_a_run_that_was_given_up_has_no_time_left_and_says_why_before_what_was_known() -> None:
+    progress = Progress(
+        completed=3, total=10, percent=30, remaining_seconds=420, text="3/10, 7m left"
+    )
+    status = RunStatus(state=State.RUNNING, progress=progress, verdict="so far: s0 is fastest")
+    manifest = manifest_of(a_run(status))
+    ended = abandoned(manifest, KeyError("x"), datetime.now(UTC))
+    assert ended.progress is not None
+    assert (ended.progress.text, ended.progress.percent) == ("3/10", 100)
+    figures = RunFigures()
+    figures.see({**manifest, "status": ended.to_wire()})
+    found = scraped(figures)
+    assert "laptime_run_remaining_seconds" not in found
+    assert [value for _, value in found["laptime_run_trials_completed"]] == [3]
+    why = "the operator cannot go on with this run: KeyError: 'x'"
+    info = found["laptime_run_info"][0][0]
+    assert (info["state"], info["verdict"]) == ("Failed", f"{why}; so far: s0 is fastest")
+    # Without a verdict before there is none, and the reason stands in its place.
+    manifest["status"] = {"state": "Running"}
+    figures.see(
+        {**manifest, "status": abandoned(manifest, KeyError("x"), datetime.now(UTC)).to_wire()}
+    )
+    assert scraped(figures)["laptime_run_info"][0][0]["verdict"] == why
 
 
 def test_the_trial_of_the_moment_is_known() -> None:
