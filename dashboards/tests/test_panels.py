@@ -725,6 +725,24 @@ def test_the_way_to_a_run_that_goes_on_follows_the_clock_and_to_another_ends_aft
     assert [one["displayName"] for one in panel["options"]["sortBy"]] == ["Until"]
 
 
+COMPARED = [name for name in QUERIES if re.match(r"laptime-compare: (?!variable)", name)]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_runs_are_compared_with_those_of_their_scenario_alone(name: str) -> None:
+    """In two namespaces a run of the same name may be of something else."""
+    assert 'scenario="$scenario"' in QUERIES[name]
+
+
+@pytest.mark.parametrize("uid", ["laptime-run", "laptime-tiers"])
+def test_the_way_from_a_run_to_compare_brings_its_scenario(uid: str) -> None:
+    variables = {one["name"]: one for one in DOCUMENTS[uid]["templating"]["list"]}
+    assert variables["scenario"]["hide"] == 2
+    assert not variables["scenario"]["skipUrlSync"]
+    asked = QUERIES[f"{uid}: variable scenario"]
+    assert asked == 'laptime_run_info{namespace="$namespace",run="$run"}'
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

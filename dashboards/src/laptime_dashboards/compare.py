@@ -19,6 +19,11 @@ from laptime_dashboards.panel_defaults import (
 )
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
+_OF_SCENARIO = (
+    " and on (namespace, run) "
+    f'max by (namespace, run) (laptime_run_info{{{_RUNS},scenario="$scenario"}})'
+)
+"""In each namespace runs may have the same names, and be of something else."""
 _NONE = "none of these runs has a result yet, or the operator is not scraped"
 _ROW = "namespace, run, server, load"
 
@@ -66,7 +71,10 @@ def answers() -> table.Panel:
             ),
             Column("Factor", label="factor", width=130, more=WRAPPED),
             Column("Verdict", label="verdict", more=WRAPPED),
-            Column("", expr=f"max by ({labels}) (laptime_run_info{{{_RUNS}}})"),
+            Column(
+                "",
+                expr=f'max by ({labels}) (laptime_run_info{{{_RUNS},scenario="$scenario"}})',
+            ),
         ],
         joined=False,
         height=6,
@@ -81,15 +89,16 @@ def figures() -> table.Panel:
         "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare: "
         "for all lines at once, which asks for more than intervals that do not overlap.",
         _NONE,
-        interval_columns(_RUNS),
+        interval_columns(_RUNS, _OF_SCENARIO),
         height=11,
     ).sort_by([sorted_by("Server"), sorted_by("Load")])
 
 
-def interval_columns(runs: str) -> list[Column]:
+def interval_columns(runs: str, among: str = "") -> list[Column]:
     """Return the columns of a table with the figures of servers in several runs.
 
-    On a screen of 1366 px all of them are in sight.
+    `among` says at the end of each query which of the runs are meant. On a screen of 1366 px all
+    columns are in sight.
     """
     columns = [
         Column("Server", label="server", width=115, more=WRAPPED),
@@ -108,12 +117,13 @@ def interval_columns(runs: str) -> list[Column]:
             ("high", f"high {short}", 90),
         ):
             selector = f'{runs},bound="{bound}"'
-            expr = f"max by ({_ROW}) ({metric}{{{selector}}})"
+            expr = f"max by ({_ROW}) ({metric}{{{selector}}}){among}"
             columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
-        expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
+        selector = f'{runs},quantile="{share}"'
+        expr = f"max by ({_ROW}) (laptime_result_latency_seconds{{{selector}}}){among}"
         columns.append(Column(title, expr=expr, unit="s", width=75, more=FAILED))
-    state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
+    state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}}){among}"
     return [
         *columns,
         Column("Validity", label="validity", width=80, more=coloured_words(VALIDITIES)),
@@ -123,11 +133,11 @@ def interval_columns(runs: str) -> list[Column]:
 
 def images() -> table.Panel:
     """What ran."""
-    return image_table(_RUNS)
+    return image_table(_RUNS, _OF_SCENARIO)
 
 
-def image_table(runs: str) -> table.Panel:
-    """Return a table of the images of servers in several runs."""
+def image_table(runs: str, among: str = "") -> table.Panel:
+    """Return a table of the images of servers in several runs; `among` as with their figures."""
     return rows(
         "Images",
         "The image that each server ran: where it differs between two runs, so may its speed.",
@@ -140,7 +150,7 @@ def image_table(runs: str) -> table.Panel:
             Column(
                 "",
                 expr="max by (namespace, run, server, image)"
-                f' (laptime_run_server_info{{{runs},image!=""}})',
+                f' (laptime_run_server_info{{{runs},image!=""}}){among}',
             ),
         ],
         joined=False,

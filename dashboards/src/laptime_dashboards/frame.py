@@ -64,18 +64,20 @@ def frame(
 
 
 def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
-    """Add the variables that choose one run, newest names last."""
-    return dashboard.with_variable(
-        label_values("namespace", "Namespace", "Where the run is", "laptime_run_info", "namespace")
-    ).with_variable(
-        label_values(
-            "run",
-            "Run",
-            "The BenchmarkRun",
-            'laptime_run_info{namespace="$namespace"}',
-            "run",
-        )
-    )
+    """Add the variables that choose one run, newest names last, and what runs it may stand beside.
+
+    The scenario is for the way to *Compare*, which would take the first of all of them.
+    """
+    for name, label, what, series in (
+        ("namespace", "Namespace", "Where the run is", "laptime_run_info"),
+        ("run", "Run", "The BenchmarkRun", 'laptime_run_info{namespace="$namespace"}'),
+        ("scenario", "Scenario", "The work of the run", f"laptime_run_info{{{RUN}}}"),
+    ):
+        variable = label_values(name, label, what, series, name)
+        if name == "scenario":
+            variable.allow_custom_value(False).hide(models.VariableHide.HIDE_VARIABLE)
+        dashboard.with_variable(variable)
+    return dashboard
 
 
 EVERY = ".*"
