@@ -743,6 +743,35 @@ def test_the_way_from_a_run_to_compare_brings_its_scenario(uid: str) -> None:
     assert asked == 'laptime_run_info{namespace="$namespace",run="$run"}'
 
 
+def test_all_servers_of_a_run_may_be_chosen_on_the_way_to_server() -> None:
+    (variable,) = (
+        one for one in DOCUMENTS["laptime-server"]["templating"]["list"] if one["name"] == "server"
+    )
+    assert (variable["multi"], variable["includeAll"], variable["allValue"]) == (True, True, ".*")
+    asked = [expr for name, expr in QUERIES.items() if re.match(r"laptime-server: [IA]", name)]
+    assert len(asked) >= 10
+    assert all('server=~"$server"' in expr for expr in asked)
+    # Which one a row is of is said then.
+    assert "Server" in columns_of(PANELS["laptime-server: In each run"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptime-runs: All runs",
+        "laptime-compare: Verdicts",
+        "laptime-compare: Servers",
+        "laptime-server: In each run",
+    ],
+)
+def test_a_row_of_a_run_leads_to_that_run_alone(name: str) -> None:
+    """Where several are chosen, or all, the way over the head leads to none."""
+    (link,) = columns_of(PANELS[name])["Run"]["links"]
+    wanted = "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}&"
+    assert wanted in link["url"]
+    assert "Namespace" in columns_of(PANELS[name])
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

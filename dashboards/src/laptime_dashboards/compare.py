@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, table
 
-from laptime_dashboards.frame import COMPARE_UID, frame, label_values, several
+from laptime_dashboards.frame import COMPARE_UID, frame, label_values, link_to_run, several
 from laptime_dashboards.meanings import STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
@@ -60,7 +60,7 @@ def answers() -> table.Panel:
         "measured at the same time on the same nodes.",
         "there is no such run, or the operator is not scraped",
         [
-            Column("Run", label="run", width=170, more=WRAPPED),
+            Column("Run", label="run", width=170, more={**link_to_run(), **WRAPPED}),
             Column("Namespace", label="namespace", width=110),
             Column("State", label="state", width=95, more=coloured_words(STATES)),
             Column(
@@ -103,7 +103,7 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
     columns = [
         Column("Server", label="server", width=115, more=WRAPPED),
         Column("Load", label="load", width=75),
-        Column("Run", label="run", more=WRAPPED),
+        Column("Run", label="run", more={**link_to_run(), **WRAPPED}),
         Column("Namespace", label="namespace", width=95, more=WRAPPED),
     ]
     rate, factor = "laptime_result_requests_per_second", "laptime_result_factor"

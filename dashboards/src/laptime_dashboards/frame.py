@@ -80,6 +80,21 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
     return dashboard
 
 
+def link_to_run(more: str = "") -> dict[str, object]:
+    """Return what a column of a table with the columns Run and Namespace has that leads to a run.
+
+    `more` is what else the address says. The way over the head of the page brings all runs that are
+    chosen, and is one to a run only where one is.
+    """
+    link = {
+        "title": "Look into ${__data.fields.Run}",
+        "url": f"/d/{RUN_UID}?var-datasource=${{datasource}}"
+        "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
+        f"&var-step=${{step}}{more}",
+    }
+    return {"links": [link]}
+
+
 EVERY = ".*"
 """What all servers and all loads of a run match."""
 SINCE = "since"

@@ -86,7 +86,7 @@ def state() -> stat.Panel:
         "State",
         f"Where the run is ({', '.join(STATES)}), and the trial that is set up or measured now.",
         "short",
-        "there is no such run in this time, or the operator is not scraped",
+        "there is no such run in this time (choose one above), or the operator is not scraped",
         [
             newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),

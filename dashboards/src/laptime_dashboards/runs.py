@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 
-from laptime_dashboards.frame import RUN_UID, RUNS_UID, frame
+from laptime_dashboards.frame import RUNS_UID, frame, link_to_run
 from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
@@ -103,12 +103,10 @@ def all_runs() -> table.Panel:
     """Every run with its state and verdict, and a link into it."""
     run = "namespace, run"
     created = f"max by ({run}) (laptime_run_created_timestamp_seconds)"
-    link = {
-        "title": "Look into ${__data.fields.Run}",
-        "url": f"/d/{RUN_UID}?var-datasource=${{datasource}}"
-        "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
-        "&var-step=${step}&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}",
-    }
+    link = link_to_run(
+        "&var-scenario=${__data.fields.Scenario}"
+        "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}"
+    )
     labels = "scenario, state, validity, verdict, factor"
     return rows(
         "All runs",
@@ -118,7 +116,7 @@ def all_runs() -> table.Panel:
         "where it is of one load.",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
-            Column("Run", label="run", width=130, more={"links": [link], **WRAPPED}),
+            Column("Run", label="run", width=130, more={**link, **WRAPPED}),
             Column("Namespace", label="namespace", width=90, more=WRAPPED),
             Column("State", label="state", width=90, more=coloured_words(STATES)),
             Column(
