@@ -772,6 +772,13 @@ def test_a_row_of_a_run_leads_to_that_run_alone(name: str) -> None:
     assert "Namespace" in columns_of(PANELS[name])
 
 
+def test_trials_stand_in_the_order_of_the_plan_and_say_so() -> None:
+    """In which a trial that is measured again stands before many that were measured earlier."""
+    panel = PANELS["laptime-run: Trials"]
+    assert [one["displayName"] for one in panel["options"]["sortBy"]] == ["Trial"]
+    assert panel["description"].startswith("Every measurement in the order of the plan.")
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

@@ -82,13 +82,14 @@ def ties() -> table.Panel:
 
 
 def trials() -> table.Panel:
-    """Every trial in its order."""
+    """Every trial in its place in the plan."""
     labels = "trial, server, load, repetition"
     started = f"max by ({labels}) (laptime_trial_started_timestamp_seconds{{{RUN}}})"
     finished = f"max by ({labels}) (laptime_trial_finished_timestamp_seconds{{{RUN}}})"
     return rows(
         "Trials",
-        "Every measurement in the order in which it was made.",
+        "Every measurement in the order of the plan. One that was asked for again (spec.retry) was "
+        "made last, and stands in its old place.",
         "no trial is over, or the time range ends after the operator began anew, or had 500 newer "
         "trials to tell of: a click on the run in Runs shows its own time",
         [
