@@ -779,6 +779,36 @@ def test_trials_stand_in_the_order_of_the_plan_and_say_so() -> None:
     assert panel["description"].startswith("Every measurement in the order of the plan.")
 
 
+def test_the_live_line_is_of_the_servers_and_loads_that_are_chosen() -> None:
+    live = QUERIES["laptime-run: Requests of each second B"]
+    chosen = 'namespace="$namespace",run="$run",server=~"$server",load=~"$load"'
+    assert f"laptime_generator_requests_total{{{chosen}}}" in live
+
+
+def test_two_operators_that_speak_of_one_trial_break_no_panel_and_count_once() -> None:
+    """As while one takes over from another; what is there twice cannot be joined with."""
+    live = QUERIES["laptime-run: Requests of each second B"]
+    assert "max by (trial, position) (laptime_run_current_trial{" in live
+    lacking = QUERIES["laptime-run: Trials with seconds that are missing A"]
+    once = 'max by (trial) (laptime_trial_seconds_complete{namespace="$namespace",run="$run"})'
+    assert lacking == f"count({once}) - sum({once})"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptime-run: Results",
+        "laptime-runs: All runs",
+        "laptime-compare: Verdicts",
+        "laptime-compare: Servers",
+        "laptime-server: In each run",
+    ],
+)
+def test_a_column_of_factors_says_which_direction_is_faster(name: str) -> None:
+    assert "Factor" in columns_of(PANELS[name])
+    assert "factors are of response times: below 1 is faster." in PANELS[name]["description"]
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

@@ -10,6 +10,7 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FAILED,
+    OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -57,7 +58,7 @@ def answers() -> table.Panel:
     return rows(
         "Verdicts",
         "What each run came to. Compare the factors: each is against the baseline of its own run, "
-        "measured at the same time on the same nodes.",
+        f"measured at the same time on the same nodes. {OF_RESPONSE_TIMES}",
         "there is no such run, or the operator is not scraped",
         [
             Column("Run", label="run", width=170, more={**link_to_run(), **WRAPPED}),
@@ -87,7 +88,8 @@ def figures() -> table.Panel:
         "Servers",
         "The same server of several runs in rows below each other, with intervals of 95 %. Whether "
         "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare: "
-        "for all lines at once, which asks for more than intervals that do not overlap.",
+        "for all lines at once, which asks for more than intervals that do not overlap. "
+        f"{OF_RESPONSE_TIMES}",
         _NONE,
         interval_columns(_RUNS, _OF_SCENARIO),
         height=11,

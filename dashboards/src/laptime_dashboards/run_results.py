@@ -9,6 +9,7 @@ from grafana_foundation_sdk.builders import table
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FAILED,
+    OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -27,7 +28,7 @@ def table_of_results() -> table.Panel:
     return rows(
         "Results",
         "The figures of the report. Servers under the same load that share a rank cannot be told "
-        "apart. The intervals are in the pictures above.",
+        f"apart. The intervals are in the pictures above. {OF_RESPONSE_TIMES}",
         NO_RESULT,
         [
             # On a screen of 1366 px all of them are in sight.

@@ -29,7 +29,7 @@ from laptime_dashboards.panel_defaults import (
     time_series,
     transformation,
 )
-from laptime_dashboards.selectors import EACH_SECOND, RUN, STEP, rate
+from laptime_dashboards.selectors import EACH_SECOND, ROW, RUN, STEP, rate
 
 _NOT_OVER = (
     "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
@@ -45,11 +45,12 @@ _ELAPSED = f"avg_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP
 
 def requests() -> timeseries.Panel:
     """Requests of each second, and of the trial that is measured now as they are scraped."""
-    # Of the trial that is the newest at the end of the time range, at each moment of it.
+    # Of the trial that is the newest at the end of the time range, at each moment of it. No two
+    # runs of a namespace have a trial of one name. Two operators speak of it while one takes over.
     scraped = (
-        f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
-        " * on (trial) group_left (position, server, load)"
-        f" laptime_run_current_trial{{{RUN}}} @ end()"
+        f"sum by (trial, server, load) ({rate(f'laptime_generator_requests_total{{{ROW}}}')})"
+        " * on (trial) group_left (position) max by (trial, position)"
+        ' (laptime_run_current_trial{namespace="$namespace"} @ end())'
     )
     panel = time_series(
         "Requests of each second",
@@ -127,7 +128,7 @@ def errors() -> timeseries.Panel:
 
 def complete() -> stat.Panel:
     """Trials of which Prometheus lacks seconds."""
-    whole = f"laptime_trial_seconds_complete{{{RUN}}}"
+    whole = f"max by (trial) (laptime_trial_seconds_complete{{{RUN}}})"
     return figure(
         "Trials with seconds that are missing",
         "Of how many trials the Prometheus that the operator asks (prometheus.url) lacks seconds, "

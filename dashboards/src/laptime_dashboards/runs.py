@@ -10,6 +10,7 @@ from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
     HIDDEN,
+    OF_RESPONSE_TIMES,
     OPERATOR_STEP,
     QUARTER,
     WRAPPED,
@@ -113,7 +114,7 @@ def all_runs() -> table.Panel:
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
         "time, up to now while it goes on. A run is as valid as its least valid row. The factor is "
         "that of the fastest server against the baseline: the verdict's, with its 95 % interval "
-        "where it is of one load.",
+        f"where it is of one load. {OF_RESPONSE_TIMES}",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
             Column("Run", label="run", width=130, more={**link, **WRAPPED}),

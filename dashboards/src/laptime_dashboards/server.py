@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 from laptime_dashboards.compare import image_table, interval_columns
 from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
-from laptime_dashboards.panel_defaults import Column, rows, sorted_by
+from laptime_dashboards.panel_defaults import OF_RESPONSE_TIMES, Column, rows, sorted_by
 
 _SERVER = 'server=~"$server"'
 
@@ -33,7 +33,7 @@ def history() -> table.Panel:
     return rows(
         "In each run",
         "Figures with their 95 % intervals, the newest run first. Two runs differ by more than the "
-        "server: by nodes, tiers and images.",
+        f"server: by nodes, tiers and images. {OF_RESPONSE_TIMES}",
         "no known run has a result of such a server, or the operator is not scraped",
         [
             *interval_columns(_SERVER),
