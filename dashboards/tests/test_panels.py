@@ -809,6 +809,34 @@ def test_a_column_of_factors_says_which_direction_is_faster(name: str) -> None:
     assert "factors are of response times: below 1 is faster." in PANELS[name]["description"]
 
 
+def test_a_run_without_an_estimate_is_not_told_to_be_a_fault_of_scraping() -> None:
+    panel = PANELS["laptime-run: Time left"]
+    assert panel["fieldConfig"]["defaults"]["noValue"] == "No data: unknown, or not scraped"
+    assert "was not accepted" in panel["description"]
+
+
+def test_both_trials_of_a_duet_are_in_its_state() -> None:
+    """A panel of figures that reduces takes one of each query."""
+    options = PANELS["laptime-run: State"]["options"]["reduceOptions"]
+    assert options["values"] is True
+    assert "limit" not in options or options["limit"] >= 3
+
+
+def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> None:
+    panel = PANELS["laptime-run: CPU of the server, all repetitions"]
+    assert "no agent watched the server" in panel["fieldConfig"]["defaults"]["noValue"]
+    of_requests = PANELS["laptime-run: Requests of each second, all repetitions"]
+    assert "agent" not in of_requests["fieldConfig"]["defaults"]["noValue"]
+
+
+@pytest.mark.parametrize("name", ["Throughput", "Results"])
+def test_what_the_throughput_of_a_search_is_stands_beside_it(name: str) -> None:
+    assert (
+        "the middle between the rate that was met and the one that was missed"
+        in PANELS[f"laptime-run: {name}"]["description"]
+    )
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

@@ -240,6 +240,8 @@ def figure(
         .thresholds(thresholds(*limits))
     )
     if labels:
+        # Each row: of a duet two trials are measured at once.
+        shown.values(True)
         # Not the names of series: where there is none, a panel of names says nothing at all.
         panel.text_mode(common.BigValueTextMode.VALUE)
         shown.fields(f"/^({'|'.join(labels)})$/")

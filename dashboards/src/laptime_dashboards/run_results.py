@@ -17,7 +17,7 @@ from laptime_dashboards.panel_defaults import (
     rows,
     sorted_by,
 )
-from laptime_dashboards.run_answer import NO_RESULT, PLACE
+from laptime_dashboards.run_answer import NO_RESULT, OF_A_SEARCH, PLACE
 from laptime_dashboards.selectors import ROW, RUN
 
 _BY_ROW = "max by (server, load)"
@@ -28,7 +28,8 @@ def table_of_results() -> table.Panel:
     return rows(
         "Results",
         "The figures of the report. Servers under the same load that share a rank cannot be told "
-        f"apart. The intervals are in the pictures above. {OF_RESPONSE_TIMES}",
+        f"apart. The intervals are in the pictures above. {OF_RESPONSE_TIMES} Requests/s: "
+        f"right answers a second. {OF_A_SEARCH}",
         NO_RESULT,
         [
             # On a screen of 1366 px all of them are in sight.

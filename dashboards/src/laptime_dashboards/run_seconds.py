@@ -153,6 +153,7 @@ def requests_since_start() -> xychart.Panel:
         "Requests/s",
         "reqps",
         _REQUESTS,
+        _NOT_OVER,
     )
 
 
@@ -166,10 +167,14 @@ def cpu_since_start() -> xychart.Panel:
         "Cores",
         "short",
         f"0 * {_ELAPSED} + on (trial) group_left () sum by (trial) ({rate(pods)})",
+        f"{_NOT_OVER}, or no agent watched the server: of a Service that Laptime did not deploy "
+        "nobody does",
     )
 
 
-def _since_start(title: str, description: str, value: str, unit: str, expr: str) -> xychart.Panel:
+def _since_start(
+    title: str, description: str, value: str, unit: str, expr: str, no_data: str
+) -> xychart.Panel:
     """Return a chart of an expression with the labels of seconds over the time since the start."""
     panel = (
         xychart.Panel()
@@ -177,7 +182,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
-        .no_value(absent(_NOT_OVER))
+        .no_value(absent(no_data))
         .min(0)
         .height(9)
         .span(HALF)
