@@ -657,6 +657,19 @@ def test_runs_may_come_in_any_order_and_only_those_that_are_shown_are_parsed(
     assert len(parsed) == 3 * MOST_RUNS
 
 
+def test_a_run_that_this_version_does_not_understand_is_there_and_says_so() -> None:
+    """It is counted among all runs, so a table without it would be short of one."""
+    manifest = manifest_of(a_run(RunStatus()))
+    manifest["spec"]["loads"] = "of a version to come"
+    figures = RunFigures()
+    figures.see(manifest)
+    found = scraped(figures)
+    ((labels, _),) = found["laptime_run_info"]
+    assert (labels["run"], labels["scenario"], labels["state"]) == ("demo", "users", "Queued")
+    assert labels["verdict"].startswith("the operator does not understand")
+    assert len(found["laptime_run_created_timestamp_seconds"]) == 1
+
+
 def test_runs_that_are_doubtful_one_after_the_other_are_counted_from_the_newest() -> None:
     figures = RunFigures()
     doubtful, valid = Validity.DOUBTFUL, Validity.VALID

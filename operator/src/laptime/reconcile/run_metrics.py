@@ -58,6 +58,10 @@ _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
 
+_NOT_UNDERSTOOD = (
+    "the operator does not understand the spec or the status of this run: kubectl describe br "
+    "says what"
+)
 _RUN = ("namespace", "run")
 _ROW = (*_RUN, "server", "load", "position")
 _TABLE = (*_ROW, "place")
@@ -115,13 +119,13 @@ class _Shown:
         active = (manifest.get("status") or {}).get("state") in _ACTIVE
         # Times of the API server are ordered like their texts.
         self.rank = (active, metadata["creationTimestamp"], self.key)
-        self._manifest = manifest
+        self.manifest = manifest
 
     @cached_property
     def run(self) -> Run | None:
         """The run; None if it cannot be understood."""
         try:
-            return run_view(self._manifest)
+            return run_view(self.manifest)
         except pydantic.ValidationError:
             return None
 
@@ -140,8 +144,10 @@ class RunFigures(Collector):
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs that are shown: those that are measured, then the newest ones."""
-        shown = sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
-        return tuple(one.run for one in shown if one.run is not None)
+        return tuple(one.run for one in self._in_order() if one.run is not None)
+
+    def _in_order(self) -> list[_Shown]:
+        return sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         """Take in a run, if it is among those that are shown."""
@@ -196,10 +202,14 @@ class RunFigures(Collector):
         trials, rows = MOST_TRIALS, MOST_ROWS
         checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
         ties = MOST_TIES
-        shown_runs = self.runs
+        every = self._in_order()
+        shown_runs = [one.run for one in every if one.run is not None]
         active = sum(run.status.state in _ACTIVE and run.uid in self._trials for run in shown_runs)
         for of_scenario, count in _doubtful_in_a_row(shown_runs).items():
             families.add("laptime_doubtful_runs_in_a_row", of_scenario, count)
+        for one in every:
+            if one.run is None:
+                _add_not_understood(families, one)
         for run in shown_runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
@@ -234,7 +244,7 @@ def _declared() -> _Families:
         (
             "laptime_run_info",
             "1 for each run; factor, validity and verdict are empty until the run is over. The "
-            "verdict of one that came to no result says why.",
+            "verdict of one that came to no result, or that is not understood, says why.",
             (*_RUN, "scenario", "state", "baseline", "fastest", "factor", "validity", "verdict"),
         ),
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
@@ -348,6 +358,16 @@ def _declared() -> _Families:
         )
         families.declare(name, help_, (*_TABLE, "bound"))
     return families
+
+
+def _add_not_understood(families: _Families, one: _Shown) -> None:
+    """Say that there is a run, and why nothing else is said of it: it is counted as others are."""
+    spec, status = (one.manifest.get(part) or {} for part in ("spec", "status"))
+    state = status.get("state")
+    told = (str(spec.get("scenario", "")), state if state in set(State) else State.QUEUED.value)
+    families.add("laptime_run_info", (*one.key, *told, "", "", "", "", _NOT_UNDERSTOOD), 1.0)
+    created = _seconds(one.manifest["metadata"]["creationTimestamp"])
+    families.add("laptime_run_created_timestamp_seconds", one.key, created)
 
 
 def _add_run(families: _Families, run: Run) -> None:
