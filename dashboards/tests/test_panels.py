@@ -705,6 +705,138 @@ def test_the_time_left_is_told_to_the_second() -> None:
     assert {"id": "unit", "value": "dthms"} in rule["properties"]
 
 
+def test_the_way_to_a_run_that_goes_on_follows_the_clock_and_to_another_ends_after_it() -> None:
+    panel = PANELS["laptime-runs: All runs"]
+    (link,) = columns_of(panel)["Run"]["links"]
+    # The words of the column: a number of an end, and Grafana's own word for no end.
+    assert link["url"].endswith("&to=${__data.fields.Until.text}")
+    until = columns_of(panel)["Until"]
+    (mapping,) = until["mappings"]
+    assert {value: one["text"] for value, one in mapping["options"].items()} == {"Infinity": "now"}
+    assert (until["unit"], until["decimals"]) == ("none", 0)
+    (expr,) = (one["expr"] for one in panel["targets"] if "finished" in one["expr"])
+    assert " or (0 * max by (namespace, run) (laptime_run_created" in expr
+    assert expr.endswith(" + Inf)")
+    assert "time()" not in expr
+    # Who scrapes the operator once a minute has heard of the end by then.
+    (later,) = re.findall(r"finished_timestamp_seconds\) \+ (\d+)\)", expr)
+    assert int(later) > 60
+    # It is what the runs that go on stand first by.
+    assert [one["displayName"] for one in panel["options"]["sortBy"]] == ["Until"]
+
+
+COMPARED = [name for name in QUERIES if re.match(r"laptime-compare: (?!variable)", name)]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_runs_are_compared_with_those_of_their_scenario_alone(name: str) -> None:
+    """In two namespaces a run of the same name may be of something else."""
+    assert 'scenario="$scenario"' in QUERIES[name]
+
+
+@pytest.mark.parametrize("uid", ["laptime-run", "laptime-tiers"])
+def test_the_way_from_a_run_to_compare_brings_its_scenario(uid: str) -> None:
+    variables = {one["name"]: one for one in DOCUMENTS[uid]["templating"]["list"]}
+    assert variables["scenario"]["hide"] == 2
+    assert not variables["scenario"]["skipUrlSync"]
+    asked = QUERIES[f"{uid}: variable scenario"]
+    assert asked == 'laptime_run_info{namespace="$namespace",run="$run"}'
+
+
+def test_all_servers_of_a_run_may_be_chosen_on_the_way_to_server() -> None:
+    (variable,) = (
+        one for one in DOCUMENTS["laptime-server"]["templating"]["list"] if one["name"] == "server"
+    )
+    assert (variable["multi"], variable["includeAll"], variable["allValue"]) == (True, True, ".*")
+    asked = [expr for name, expr in QUERIES.items() if re.match(r"laptime-server: [IA]", name)]
+    assert len(asked) >= 10
+    assert all('server=~"$server"' in expr for expr in asked)
+    # Which one a row is of is said then.
+    assert "Server" in columns_of(PANELS["laptime-server: In each run"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptime-runs: All runs",
+        "laptime-compare: Verdicts",
+        "laptime-compare: Servers",
+        "laptime-server: In each run",
+    ],
+)
+def test_a_row_of_a_run_leads_to_that_run_alone(name: str) -> None:
+    """Where several are chosen, or all, the way over the head leads to none."""
+    (link,) = columns_of(PANELS[name])["Run"]["links"]
+    wanted = "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}&"
+    assert wanted in link["url"]
+    assert "Namespace" in columns_of(PANELS[name])
+
+
+def test_trials_stand_in_the_order_of_the_plan_and_say_so() -> None:
+    """In which a trial that is measured again stands before many that were measured earlier."""
+    panel = PANELS["laptime-run: Trials"]
+    assert [one["displayName"] for one in panel["options"]["sortBy"]] == ["Trial"]
+    assert panel["description"].startswith("Every measurement in the order of the plan.")
+
+
+def test_the_live_line_is_of_the_servers_and_loads_that_are_chosen() -> None:
+    live = QUERIES["laptime-run: Requests of each second B"]
+    chosen = 'namespace="$namespace",run="$run",server=~"$server",load=~"$load"'
+    assert f"laptime_generator_requests_total{{{chosen}}}" in live
+
+
+def test_two_operators_that_speak_of_one_trial_break_no_panel_and_count_once() -> None:
+    """As while one takes over from another; what is there twice cannot be joined with."""
+    live = QUERIES["laptime-run: Requests of each second B"]
+    assert "max by (trial, position) (laptime_run_current_trial{" in live
+    lacking = QUERIES["laptime-run: Trials with seconds that are missing A"]
+    once = 'max by (trial) (laptime_trial_seconds_complete{namespace="$namespace",run="$run"})'
+    assert lacking == f"count({once}) - sum({once})"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptime-run: Results",
+        "laptime-runs: All runs",
+        "laptime-compare: Verdicts",
+        "laptime-compare: Servers",
+        "laptime-server: In each run",
+    ],
+)
+def test_a_column_of_factors_says_which_direction_is_faster(name: str) -> None:
+    assert "Factor" in columns_of(PANELS[name])
+    assert "factors are of response times: below 1 is faster." in PANELS[name]["description"]
+
+
+def test_a_run_without_an_estimate_is_not_told_to_be_a_fault_of_scraping() -> None:
+    panel = PANELS["laptime-run: Time left"]
+    assert panel["fieldConfig"]["defaults"]["noValue"] == "No data: unknown, or not scraped"
+    assert "was not accepted" in panel["description"]
+
+
+def test_both_trials_of_a_duet_are_in_its_state() -> None:
+    """A panel of figures that reduces takes one of each query."""
+    options = PANELS["laptime-run: State"]["options"]["reduceOptions"]
+    assert options["values"] is True
+    assert "limit" not in options or options["limit"] >= 3
+
+
+def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> None:
+    panel = PANELS["laptime-run: CPU of the server, all repetitions"]
+    assert "no agent watched the server" in panel["fieldConfig"]["defaults"]["noValue"]
+    of_requests = PANELS["laptime-run: Requests of each second, all repetitions"]
+    assert "agent" not in of_requests["fieldConfig"]["defaults"]["noValue"]
+
+
+@pytest.mark.parametrize("name", ["Throughput", "Results"])
+def test_what_the_throughput_of_a_search_is_stands_beside_it(name: str) -> None:
+    assert (
+        "the middle between the rate that was met and the one that was missed"
+        in PANELS[f"laptime-run: {name}"]["description"]
+    )
+
+
 def test_verdicts_have_room() -> None:
     # Five lines of a table of small cells.
     assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5

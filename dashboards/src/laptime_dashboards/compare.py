@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, table
 
-from laptime_dashboards.frame import COMPARE_UID, frame, label_values, several
+from laptime_dashboards.frame import COMPARE_UID, frame, label_values, link_to_run, several
 from laptime_dashboards.meanings import STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FAILED,
+    OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -19,6 +20,11 @@ from laptime_dashboards.panel_defaults import (
 )
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
+_OF_SCENARIO = (
+    " and on (namespace, run) "
+    f'max by (namespace, run) (laptime_run_info{{{_RUNS},scenario="$scenario"}})'
+)
+"""In each namespace runs may have the same names, and be of something else."""
 _NONE = "none of these runs has a result yet, or the operator is not scraped"
 _ROW = "namespace, run, server, load"
 
@@ -52,10 +58,10 @@ def answers() -> table.Panel:
     return rows(
         "Verdicts",
         "What each run came to. Compare the factors: each is against the baseline of its own run, "
-        "measured at the same time on the same nodes.",
+        f"measured at the same time on the same nodes. {OF_RESPONSE_TIMES}",
         "there is no such run, or the operator is not scraped",
         [
-            Column("Run", label="run", width=170, more=WRAPPED),
+            Column("Run", label="run", width=170, more={**link_to_run(), **WRAPPED}),
             Column("Namespace", label="namespace", width=110),
             Column("State", label="state", width=95, more=coloured_words(STATES)),
             Column(
@@ -66,7 +72,10 @@ def answers() -> table.Panel:
             ),
             Column("Factor", label="factor", width=130, more=WRAPPED),
             Column("Verdict", label="verdict", more=WRAPPED),
-            Column("", expr=f"max by ({labels}) (laptime_run_info{{{_RUNS}}})"),
+            Column(
+                "",
+                expr=f'max by ({labels}) (laptime_run_info{{{_RUNS},scenario="$scenario"}})',
+            ),
         ],
         joined=False,
         height=6,
@@ -79,22 +88,24 @@ def figures() -> table.Panel:
         "Servers",
         "The same server of several runs in rows below each other, with intervals of 95 %. Whether "
         "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare: "
-        "for all lines at once, which asks for more than intervals that do not overlap.",
+        "for all lines at once, which asks for more than intervals that do not overlap. "
+        f"{OF_RESPONSE_TIMES}",
         _NONE,
-        interval_columns(_RUNS),
+        interval_columns(_RUNS, _OF_SCENARIO),
         height=11,
     ).sort_by([sorted_by("Server"), sorted_by("Load")])
 
 
-def interval_columns(runs: str) -> list[Column]:
+def interval_columns(runs: str, among: str = "") -> list[Column]:
     """Return the columns of a table with the figures of servers in several runs.
 
-    On a screen of 1366 px all of them are in sight.
+    `among` says at the end of each query which of the runs are meant. On a screen of 1366 px all
+    columns are in sight.
     """
     columns = [
         Column("Server", label="server", width=115, more=WRAPPED),
         Column("Load", label="load", width=75),
-        Column("Run", label="run", more=WRAPPED),
+        Column("Run", label="run", more={**link_to_run(), **WRAPPED}),
         Column("Namespace", label="namespace", width=95, more=WRAPPED),
     ]
     rate, factor = "laptime_result_requests_per_second", "laptime_result_factor"
@@ -108,12 +119,13 @@ def interval_columns(runs: str) -> list[Column]:
             ("high", f"high {short}", 90),
         ):
             selector = f'{runs},bound="{bound}"'
-            expr = f"max by ({_ROW}) ({metric}{{{selector}}})"
+            expr = f"max by ({_ROW}) ({metric}{{{selector}}}){among}"
             columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
-        expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
+        selector = f'{runs},quantile="{share}"'
+        expr = f"max by ({_ROW}) (laptime_result_latency_seconds{{{selector}}}){among}"
         columns.append(Column(title, expr=expr, unit="s", width=75, more=FAILED))
-    state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
+    state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}}){among}"
     return [
         *columns,
         Column("Validity", label="validity", width=80, more=coloured_words(VALIDITIES)),
@@ -123,11 +135,11 @@ def interval_columns(runs: str) -> list[Column]:
 
 def images() -> table.Panel:
     """What ran."""
-    return image_table(_RUNS)
+    return image_table(_RUNS, _OF_SCENARIO)
 
 
-def image_table(runs: str) -> table.Panel:
-    """Return a table of the images of servers in several runs."""
+def image_table(runs: str, among: str = "") -> table.Panel:
+    """Return a table of the images of servers in several runs; `among` as with their figures."""
     return rows(
         "Images",
         "The image that each server ran: where it differs between two runs, so may its speed.",
@@ -140,7 +152,7 @@ def image_table(runs: str) -> table.Panel:
             Column(
                 "",
                 expr="max by (namespace, run, server, image)"
-                f' (laptime_run_server_info{{{runs},image!=""}})',
+                f' (laptime_run_server_info{{{runs},image!=""}}){among}',
             ),
         ],
         joined=False,

@@ -64,18 +64,35 @@ def frame(
 
 
 def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
-    """Add the variables that choose one run, newest names last."""
-    return dashboard.with_variable(
-        label_values("namespace", "Namespace", "Where the run is", "laptime_run_info", "namespace")
-    ).with_variable(
-        label_values(
-            "run",
-            "Run",
-            "The BenchmarkRun",
-            'laptime_run_info{namespace="$namespace"}',
-            "run",
-        )
-    )
+    """Add the variables that choose one run, newest names last, and what runs it may stand beside.
+
+    The scenario is for the way to *Compare*, which would take the first of all of them.
+    """
+    for name, label, what, series in (
+        ("namespace", "Namespace", "Where the run is", "laptime_run_info"),
+        ("run", "Run", "The BenchmarkRun", 'laptime_run_info{namespace="$namespace"}'),
+        ("scenario", "Scenario", "The work of the run", f"laptime_run_info{{{RUN}}}"),
+    ):
+        variable = label_values(name, label, what, series, name)
+        if name == "scenario":
+            variable.allow_custom_value(False).hide(models.VariableHide.HIDE_VARIABLE)
+        dashboard.with_variable(variable)
+    return dashboard
+
+
+def link_to_run(more: str = "") -> dict[str, object]:
+    """Return what a column of a table with the columns Run and Namespace has that leads to a run.
+
+    `more` is what else the address says. The way over the head of the page brings all runs that are
+    chosen, and is one to a run only where one is.
+    """
+    link = {
+        "title": "Look into ${__data.fields.Run}",
+        "url": f"/d/{RUN_UID}?var-datasource=${{datasource}}"
+        "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
+        f"&var-step=${{step}}{more}",
+    }
+    return {"links": [link]}
 
 
 EVERY = ".*"

@@ -46,6 +46,11 @@ FACTOR_UNIT, FACTOR_DECIMALS = "locale", 5
 """Of a factor beside the ends of its interval: one that is not 1 says so, however close it is, and
 one far below keeps its digits. Zeros at the end are left out."""
 
+OF_RESPONSE_TIMES = (
+    "Where the rate of requests is fixed, factors are of response times: below 1 is faster."
+)
+"""Beside each column of factors, whose direction they do not tell themselves."""
+
 SERVER_COLORS = ("#2a62ca", "#c38666", "#4b7e65", "#9c749d", "#8b7c0e", "#8b8b8b")
 """Of the servers of a run, by their place in the spec: those of the report, which can be seen on
 black too, and told apart on grey paper (laptime/report/html/palette.py)."""
@@ -235,6 +240,8 @@ def figure(
         .thresholds(thresholds(*limits))
     )
     if labels:
+        # Each row: of a duet two trials are measured at once.
+        shown.values(True)
         # Not the names of series: where there is none, a panel of names says nothing at all.
         panel.text_mode(common.BigValueTextMode.VALUE)
         shown.fields(f"/^({'|'.join(labels)})$/")

@@ -42,6 +42,10 @@ NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
 PLACE = Column("Place", label="place", number=True, more=HIDDEN)
 """What to sort by: loads and servers in the order of the spec, as in the pictures."""
 
+OF_A_SEARCH = (
+    "Of a search (saturation) it is the middle between the rate that was met and the one that was "
+    "missed."
+)
 _GOES_ON = (
     "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
 )
@@ -84,9 +88,10 @@ def state() -> stat.Panel:
     numbered = f'label_join({named}, "which", " ", "word", "repetition")'
     panel = figure(
         "State",
-        f"Where the run is ({', '.join(STATES)}), and the trial that is set up or measured now.",
+        f"Where the run is ({', '.join(STATES)}), and the trial that is set up or measured now: "
+        "two of a duet.",
         "short",
-        "there is no such run in this time, or the operator is not scraped",
+        "no such run in this time (choose one), or the operator is not scraped",
         [
             newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
@@ -121,9 +126,10 @@ def time_left() -> stat.Panel:
     """The estimate of the time left."""
     return figure(
         "Time left",
-        "Hours, minutes and seconds, by the trials so far; 0 of a run that is over.",
+        "Hours, minutes and seconds, by the trials so far; 0 of a run that is over, and none of "
+        "one that waits and was not accepted.",
         "dthms",
-        _NOT_SCRAPED,
+        "unknown, or not scraped",
         [
             newest(
                 f"max(laptime_run_remaining_seconds{{{RUN}}})"
@@ -155,7 +161,7 @@ def throughputs() -> xychart.Panel:
     return _intervals(
         "Throughput",
         "Right answers a second: the estimate over all repetitions within its 95 % interval. "
-        f"{_GOES_ON}",
+        f"{OF_A_SEARCH} {_GOES_ON}",
         "laptime_result_requests_per_second",
         "Requests/s",
         # The unit is in the name of the axis: in each number it would leave room for few of them.

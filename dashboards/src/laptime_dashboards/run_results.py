@@ -9,6 +9,7 @@ from grafana_foundation_sdk.builders import table
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FAILED,
+    OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -16,7 +17,7 @@ from laptime_dashboards.panel_defaults import (
     rows,
     sorted_by,
 )
-from laptime_dashboards.run_answer import NO_RESULT, PLACE
+from laptime_dashboards.run_answer import NO_RESULT, OF_A_SEARCH, PLACE
 from laptime_dashboards.selectors import ROW, RUN
 
 _BY_ROW = "max by (server, load)"
@@ -27,7 +28,8 @@ def table_of_results() -> table.Panel:
     return rows(
         "Results",
         "The figures of the report. Servers under the same load that share a rank cannot be told "
-        "apart. The intervals are in the pictures above.",
+        f"apart. The intervals are in the pictures above. {OF_RESPONSE_TIMES} Requests/s: "
+        f"right answers a second. {OF_A_SEARCH}",
         NO_RESULT,
         [
             # On a screen of 1366 px all of them are in sight.
@@ -82,13 +84,14 @@ def ties() -> table.Panel:
 
 
 def trials() -> table.Panel:
-    """Every trial in its order."""
+    """Every trial in its place in the plan."""
     labels = "trial, server, load, repetition"
     started = f"max by ({labels}) (laptime_trial_started_timestamp_seconds{{{RUN}}})"
     finished = f"max by ({labels}) (laptime_trial_finished_timestamp_seconds{{{RUN}}})"
     return rows(
         "Trials",
-        "Every measurement in the order in which it was made.",
+        "Every measurement in the order of the plan. One that was asked for again (spec.retry) was "
+        "made last, and stands in its old place.",
         "no trial is over, or the time range ends after the operator began anew, or had 500 newer "
         "trials to tell of: a click on the run in Runs shows its own time",
         [

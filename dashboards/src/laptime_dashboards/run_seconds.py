@@ -29,7 +29,7 @@ from laptime_dashboards.panel_defaults import (
     time_series,
     transformation,
 )
-from laptime_dashboards.selectors import EACH_SECOND, RUN, STEP, rate
+from laptime_dashboards.selectors import EACH_SECOND, ROW, RUN, STEP, rate
 
 _NOT_OVER = (
     "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
@@ -45,11 +45,12 @@ _ELAPSED = f"avg_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP
 
 def requests() -> timeseries.Panel:
     """Requests of each second, and of the trial that is measured now as they are scraped."""
-    # Of the trial that is the newest at the end of the time range, at each moment of it.
+    # Of the trial that is the newest at the end of the time range, at each moment of it. No two
+    # runs of a namespace have a trial of one name. Two operators speak of it while one takes over.
     scraped = (
-        f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
-        " * on (trial) group_left (position, server, load)"
-        f" laptime_run_current_trial{{{RUN}}} @ end()"
+        f"sum by (trial, server, load) ({rate(f'laptime_generator_requests_total{{{ROW}}}')})"
+        " * on (trial) group_left (position) max by (trial, position)"
+        ' (laptime_run_current_trial{namespace="$namespace"} @ end())'
     )
     panel = time_series(
         "Requests of each second",
@@ -127,7 +128,7 @@ def errors() -> timeseries.Panel:
 
 def complete() -> stat.Panel:
     """Trials of which Prometheus lacks seconds."""
-    whole = f"laptime_trial_seconds_complete{{{RUN}}}"
+    whole = f"max by (trial) (laptime_trial_seconds_complete{{{RUN}}})"
     return figure(
         "Trials with seconds that are missing",
         "Of how many trials the Prometheus that the operator asks (prometheus.url) lacks seconds, "
@@ -152,6 +153,7 @@ def requests_since_start() -> xychart.Panel:
         "Requests/s",
         "reqps",
         _REQUESTS,
+        _NOT_OVER,
     )
 
 
@@ -165,10 +167,14 @@ def cpu_since_start() -> xychart.Panel:
         "Cores",
         "short",
         f"0 * {_ELAPSED} + on (trial) group_left () sum by (trial) ({rate(pods)})",
+        f"{_NOT_OVER}, or no agent watched the server: of a Service that Laptime did not deploy "
+        "nobody does",
     )
 
 
-def _since_start(title: str, description: str, value: str, unit: str, expr: str) -> xychart.Panel:
+def _since_start(
+    title: str, description: str, value: str, unit: str, expr: str, no_data: str
+) -> xychart.Panel:
     """Return a chart of an expression with the labels of seconds over the time since the start."""
     panel = (
         xychart.Panel()
@@ -176,7 +182,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
-        .no_value(absent(_NOT_OVER))
+        .no_value(absent(no_data))
         .min(0)
         .height(9)
         .span(HALF)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 
-from laptime_dashboards.frame import RUN_UID, RUNS_UID, frame
+from laptime_dashboards.frame import RUNS_UID, frame, link_to_run
 from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
     HIDDEN,
+    OF_RESPONSE_TIMES,
     OPERATOR_STEP,
     QUARTER,
     WRAPPED,
@@ -21,6 +22,7 @@ from laptime_dashboards.panel_defaults import (
     rows,
     sorted_by,
     time_series,
+    words,
 )
 
 _WIDTH = QUARTER
@@ -102,21 +104,20 @@ def all_runs() -> table.Panel:
     """Every run with its state and verdict, and a link into it."""
     run = "namespace, run"
     created = f"max by ({run}) (laptime_run_created_timestamp_seconds)"
-    link = {
-        "title": "Look into ${__data.fields.Run}",
-        "url": f"/d/{RUN_UID}?var-datasource=${{datasource}}"
-        "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
-        "&var-step=${step}&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.numeric}",
-    }
+    link = link_to_run(
+        "&var-scenario=${__data.fields.Scenario}"
+        "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}"
+    )
     labels = "scenario, state, validity, verdict, factor"
     return rows(
         "All runs",
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
-        "time. A run is as valid as its least valid row. The factor is that of the fastest server "
-        "against the baseline, with its 95 % interval.",
+        "time, up to now while it goes on. A run is as valid as its least valid row. The factor is "
+        "that of the fastest server against the baseline: the verdict's, with its 95 % interval "
+        f"where it is of one load. {OF_RESPONSE_TIMES}",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
-            Column("Run", label="run", width=130, more={"links": [link], **WRAPPED}),
+            Column("Run", label="run", width=130, more={**link, **WRAPPED}),
             Column("Namespace", label="namespace", width=90, more=WRAPPED),
             Column("State", label="state", width=90, more=coloured_words(STATES)),
             Column(
@@ -152,13 +153,16 @@ def all_runs() -> table.Panel:
             Column("Created", expr=f"1000 * {created}", unit="time:YYYY-MM-DD HH:mm", width=125),
             Column(
                 "Until",
-                # A little later than its end: the operator has told of the end by then.
-                expr=f"1000 * (max by ({run}) (laptime_run_finished_timestamp_seconds) + 15"
-                f" or (0 * {created} + time()))",
-                unit="dateTimeAsIso",
+                # A little later than its end: the operator has told of the end by then, also where
+                # it is scraped once a minute. Without an end it is first, and up to now: a moment
+                # would stay the same while the run goes on.
+                expr=f"1000 * (max by ({run}) (laptime_run_finished_timestamp_seconds) + 75)"
+                f" or (0 * {created} + Inf)",
+                unit="none",
+                decimals=0,
                 width=160,
                 # For the link and the order only.
-                more=HIDDEN,
+                more={"mappings": words({"Infinity": ("now", "text")}), **HIDDEN},
             ),
         ],
         height=15,

@@ -1,29 +1,30 @@
-"""Laptime / Server: one server over all runs that are known."""
+"""Laptime / Server: a server, or several, over all runs that are known."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, table
 
 from laptime_dashboards.compare import image_table, interval_columns
-from laptime_dashboards.frame import SERVER_UID, frame, label_values
-from laptime_dashboards.panel_defaults import Column, rows, sorted_by
+from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
+from laptime_dashboards.panel_defaults import OF_RESPONSE_TIMES, Column, rows, sorted_by
 
-_SERVER = 'server="$server"'
+_SERVER = 'server=~"$server"'
 
 
 def build() -> dashboard.Dashboard:
     """Return the dashboard."""
-    made = frame("Server", SERVER_UID, "One server over all runs that are known.", begin="now-1h")
-    made.with_variable(
-        label_values(
-            "server", "Server", "By its name in the runs", "laptime_run_server_info", "server"
-        )
+    made = frame("Server", SERVER_UID, "Servers over all runs that are known.", begin="now-1h")
+    servers = label_values(
+        "server", "Server", "By its name in the runs", "laptime_run_server_info", "server"
     )
+    # From the page of a run all of its servers may come, for which one that is a single choice
+    # stands for nothing.
+    made.with_variable(several(servers.all_value(EVERY)))
     return made.with_panel(history()).with_panel(image_table(_SERVER))
 
 
 def history() -> table.Panel:
-    """Its figures, the newest run first."""
+    """Figures of servers, the newest run first."""
     run = "namespace, run"
     created = (
         f"max by ({run}, server, load) (laptime_result_trials{{{_SERVER}}}) * 0"
@@ -32,13 +33,11 @@ def history() -> table.Panel:
     return rows(
         "In each run",
         "Figures with their 95 % intervals, the newest run first. Two runs differ by more than the "
-        "server: by nodes, tiers and images.",
-        "no known run has a result of a server of this name, or the operator is not scraped",
+        f"server: by nodes, tiers and images. {OF_RESPONSE_TIMES}",
+        "no known run has a result of such a server, or the operator is not scraped",
         [
-            # All rows have the same server.
-            Column("", label="server"),
-            *interval_columns(_SERVER)[1:],
+            *interval_columns(_SERVER),
             Column("Created", expr=created, unit="dateTimeAsIso", width=160),
         ],
         height=14,
-    ).sort_by([sorted_by("Created", newest_first=True)])
+    ).sort_by([sorted_by("Created", newest_first=True), sorted_by("Server")])

@@ -146,6 +146,15 @@ async def test_a_prometheus_that_stays_away_leaves_readings_that_say_so() -> Non
     assert readings.usage.gaps == ["nothing was read from Prometheus: connection refused"]
 
 
+async def test_a_reading_that_broke_does_not_say_that_no_seconds_are_missing() -> None:
+    async def broken(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        raise KeyError("data")
+
+    readings = await answer_of(broken, result(datetime.now(UTC)))
+    assert readings.usage.gaps == ["reading failed: KeyError('data')"]
+    assert readings.seconds_missing == "whether Prometheus has them is not known"
+
+
 async def test_what_is_stored_or_failed_is_not_asked_for() -> None:
     end = datetime.now(UTC)
     prometheus = samples(end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -14,8 +14,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laptime.analysis import wording
+from laptime.api.attempts import trial_of
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.isolation import Isolation, Quietness
+from laptime.api.metrics import Metric
 from laptime.api.results import (
     Interval,
     Latency,
@@ -41,6 +43,7 @@ from laptime.api.status import (
 )
 from laptime.api.usage import RowUsage, Source, TrialUsage
 from laptime.reconcile import run_metrics
+from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
 from laptime.reconcile.views import Run, run_view
@@ -128,7 +131,11 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
         usage=RowUsage(source=Source.AGENT, cores_mean=0.9, memory_bytes=1000),
     )
     status = RunStatus(
-        state=State.SUCCEEDED, results=[row], verdict="s0 is faster", fastest=row.server
+        state=State.SUCCEEDED,
+        results=[row],
+        verdict="s0 is faster",
+        fastest=row.server,
+        fastest_factor="2.50x",
     )
     metrics = Metrics()
     metrics.show(manifest_of(a_run(status)))
@@ -152,6 +159,42 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     info = all_of_them["laptime_run_info"][0][0]
     assert info["verdict"] == "s0 is faster"
     assert (info["validity"], info["factor"]) == ("valid", "2.50x")
+
+
+@pytest.mark.parametrize(
+    ("more", "factors", "of_run", "told"),
+    [
+        # One load.
+        ({}, {"l0": 4.0}, "4.00x", "4.00x (3.90 to 4.10)"),
+        # The geometric mean of both.
+        ({}, {"l0": 4.0, "l1": 0.9}, "1.90x", "1.90x"),
+        # Also where it looks like one of them, whose interval is not that of both.
+        ({}, {"l0": 2.0, "l1": 2.005}, "2.00x", "2.00x"),
+        # Throughputs are not averaged with response times, whichever have the first rank.
+        ({}, {"l0": 2.0, "open": 0.5}, "2.00x", "2.00x (1.90 to 2.10)"),
+        ({}, {"l0": 4.0, "l1": 0.9, "open": 0.5}, "1.90x", "1.90x"),
+        # There each load is judged alone, and the first says what the run says.
+        ({"stopWhen": "decided"}, {"l0": 4.0, "l1": 0.9}, "4.00x", "4.00x (3.90 to 4.10)"),
+    ],
+)
+def test_the_factor_of_a_run_is_that_of_its_verdict_and_of_one_load_only_where_there_is_one(
+    more: dict[str, object], factors: dict[str, float], of_run: str, told: str
+) -> None:
+    rows = [
+        a_row(
+            server="s1",
+            load=load,
+            rank=1 if value == max(factors.values()) else 2,
+            factor=Interval(value=value, low=value - 0.1, high=value + 0.1),
+            compared_by=Metric.P99 if load == "open" else Metric.REQUESTS_PER_SECOND,
+        )
+        for load, value in factors.items()
+    ]
+    status = RunStatus(state=State.SUCCEEDED, results=rows, fastest="s1", fastest_factor=of_run)
+    run = World(spec_of(2, 2, 2, **more), Random(0)).run
+    figures = RunFigures()
+    figures.see(manifest_of(replace(run, status=status)))
+    assert scraped(figures)["laptime_run_info"][0][0]["factor"] == told
 
 
 def test_response_times_are_those_of_the_table_and_longer_than_any_where_it_says_failed() -> None:
@@ -335,16 +378,68 @@ def test_a_run_that_ended_without_a_result_says_why_where_others_say_their_verdi
         assert scraped(figures)["laptime_run_info"][0][0]["verdict"] == told
 
 
+def test_a_run_that_was_given_up_has_no_time_left_and_says_why_before_what_was_known() -> None:
+    progress = Progress(
+        completed=3, total=10, percent=30, remaining_seconds=420, text="3/10, 7m left"
+    )
+    status = RunStatus(state=State.RUNNING, progress=progress, verdict="so far: s0 is fastest")
+    manifest = manifest_of(a_run(status))
+    ended = abandoned(manifest, KeyError("x"), datetime.now(UTC))
+    assert ended.progress is not None
+    assert (ended.progress.text, ended.progress.percent) == ("3/10", 100)
+    figures = RunFigures()
+    figures.see({**manifest, "status": ended.to_wire()})
+    found = scraped(figures)
+    assert "laptime_run_remaining_seconds" not in found
+    assert [value for _, value in found["laptime_run_trials_completed"]] == [3]
+    why = "the operator cannot go on with this run: KeyError: 'x'"
+    info = found["laptime_run_info"][0][0]
+    assert (info["state"], info["verdict"]) == ("Failed", f"{why}; so far: s0 is fastest")
+    # Without a verdict before there is none, and the reason stands in its place.
+    manifest["status"] = {"state": "Running"}
+    figures.see(
+        {**manifest, "status": abandoned(manifest, KeyError("x"), datetime.now(UTC)).to_wire()}
+    )
+    assert scraped(figures)["laptime_run_info"][0][0]["verdict"] == why
+
+
 def test_the_trial_of_the_moment_is_known() -> None:
     world = World(spec_of(2, 1, 2), Random(0))
     now = world.trials[2]
     run = replace(world.run, status=RunStatus(state=State.RUNNING, current_trial=now.name))
     figures = RunFigures()
     figures.see(manifest_of(run))
-    figures.see_trials(run, {})
+    figures.see_trials(run, world.trials, {})
     ((labels, _),) = scraped(figures)["laptime_run_current_trial"]
     assert (labels["trial"], labels["server"]) == (now.name, now.server)
     assert labels["repetition"] == str(now.repetition)
+
+
+@pytest.mark.parametrize("more", [{"stopWhen": "decided"}, {"precision": "0.01%"}])
+def test_of_a_run_whose_results_decide_how_long_it_is_each_trial_is_known(
+    more: dict[str, object],
+) -> None:
+    # Nobody is faster, and no two trials are alike: the first look does not end it.
+    world = World(
+        spec_of(2, 1, 1, maxRepetitions=12, **more),
+        Random(0),
+        rates=lambda job: 1000.0 + Random(trial_of(job)).uniform(-100, 100),
+    )
+    wanted = world.run.spec.first_look + 2
+    figures = RunFigures()
+    repetition = 0
+    while repetition < wanted:
+        results = world.observe().results
+        decision = world.step()
+        assert decision.status.state is not State.SUCCEEDED
+        figures.see(manifest_of(world.run))
+        figures.see_trials(world.run, decision.trials, results)
+        found = scraped(figures)
+        for labels, _ in found.get("laptime_run_current_trial", []):
+            repetition = int(labels["repetition"])
+        world.advance()
+    assert len(found["laptime_trial_outcome"]) == 2 * (wanted - 1)
+    assert len(found["laptime_trial_info"]) == 2 * wanted
 
 
 def test_both_trials_of_the_moment_are_known_as_their_pods_are_labelled() -> None:
@@ -354,7 +449,7 @@ def test_both_trials_of_the_moment_are_known_as_their_pods_are_labelled() -> Non
     figures = RunFigures()
     run = replace(world.run, status=now)
     figures.see(manifest_of(run))
-    figures.see_trials(run, {})
+    figures.see_trials(run, world.trials, {})
     found = scraped(figures)["laptime_run_current_trial"]
     assert sorted(labels["trial"] for labels, _ in found) == names
     assert len({labels["server"] for labels, _ in found}) == 2
@@ -373,7 +468,7 @@ def test_whether_prometheus_has_every_second_of_a_trial_is_said_once_it_is_known
     }
     figures = RunFigures()
     figures.see(manifest_of(world.run))
-    figures.see_trials(world.run, results)
+    figures.see_trials(world.run, world.trials, results)
     found = scraped(figures)["laptime_trial_seconds_complete"]
     assert {labels["trial"]: value for labels, value in found} == {one.trial: 1, other.trial: 0}
 
@@ -402,7 +497,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     world = World(spec_of(2, 1, 2), Random(0))
     metrics = Metrics()
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, {})
+    metrics.trials(world.run, world.trials, {})
     before = samples(metrics)
     assert {labels["trial"] for labels, _ in before["laptime_trial_info"]} == {
         trial.name for trial in world.trials
@@ -411,7 +506,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     assert "laptime_trial_started_timestamp_seconds" not in before
     run_to_the_end(world)
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, world.observe().results)
+    metrics.trials(world.run, world.trials, world.observe().results)
     after = samples(metrics)
     begun = after["laptime_trial_started_timestamp_seconds"]
     ended = after["laptime_trial_finished_timestamp_seconds"]
@@ -427,7 +522,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
 def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
     metrics, world = Metrics(), World(spec_of(1, 1, 1), Random(0))
     metrics.show(manifest_of(world.run))
-    metrics.trials(world.run, {})
+    metrics.trials(world.run, world.trials, {})
     assert "demo" in metrics.text().decode()
     metrics.forget(world.run.uid)
     assert "demo" not in metrics.text().decode()
@@ -436,7 +531,7 @@ def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
 def test_a_new_run_of_the_same_name_has_no_trials_of_the_old_one() -> None:
     figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
     figures.see(manifest_of(world.run))
-    figures.see_trials(world.run, {})
+    figures.see_trials(world.run, world.trials, {})
     figures.see(manifest_of(replace(world.run, uid="another")))
     assert "laptime_trial_info" not in scraped(figures)
 
@@ -479,7 +574,7 @@ def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> No
         )
         for trial in world.trials[:3000]
     }
-    figures.see_trials(world.run, results)
+    figures.see_trials(world.run, world.trials, results)
     shown = {labels["trial"] for labels, _ in scraped(figures)["laptime_trial_info"]}
     assert len(shown) == MOST_TRIALS
     assert world.trials[2999].name in shown
@@ -494,7 +589,7 @@ def test_runs_that_are_measured_at_once_have_as_many_of_their_trials_shown() -> 
         manifest["metadata"] |= {"uid": uid, "name": uid}
         manifest["status"] = {"state": "Running"}
         figures.see(manifest)
-        figures.see_trials(run_view(manifest), {})
+        figures.see_trials(run_view(manifest), world.trials, {})
     shown = [labels["run"] for labels, _ in scraped(figures)["laptime_trial_info"]]
     assert {name: shown.count(name) for name in ("one", "two")} == {
         "one": MOST_TRIALS // 2,
@@ -509,11 +604,11 @@ def test_nothing_is_written_down_twice_that_did_not_change() -> None:
     assert figures.text() is first
     result = TrialResult.model_construct(trial="demo-trial-001", figures=None, **_FAILED)
     for _ in range(2):
-        figures.see_trials(world.run, {"demo-trial-001": result})
+        figures.see_trials(world.run, world.trials, {"demo-trial-001": result})
         with_trial = figures.text()
         assert with_trial != first
         assert figures.text() is with_trial
-        figures.see_trials(world.run, {"demo-trial-001": result})
+        figures.see_trials(world.run, world.trials, {"demo-trial-001": result})
         assert figures.text() is with_trial
     figures.forget(world.run.uid)
     assert b"demo" not in figures.text()
@@ -560,6 +655,19 @@ def test_runs_may_come_in_any_order_and_only_those_that_are_shown_are_parsed(
             figures.see(manifest_of(run))
         assert {run.name for run in figures.runs} == newest
     assert len(parsed) == 3 * MOST_RUNS
+
+
+def test_a_run_that_this_version_does_not_understand_is_there_and_says_so() -> None:
+    """It is counted among all runs, so a table without it would be short of one."""
+    manifest = manifest_of(a_run(RunStatus()))
+    manifest["spec"]["loads"] = "of a version to come"
+    figures = RunFigures()
+    figures.see(manifest)
+    found = scraped(figures)
+    ((labels, _),) = found["laptime_run_info"]
+    assert (labels["run"], labels["scenario"], labels["state"]) == ("demo", "users", "Queued")
+    assert labels["verdict"].startswith("the operator does not understand")
+    assert len(found["laptime_run_created_timestamp_seconds"]) == 1
 
 
 def test_runs_that_are_doubtful_one_after_the_other_are_counted_from_the_newest() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pydantic
 
 from laptime.api.conditions import Verdict, merge_conditions
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import Storage, version_to_store
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import RESULTS
@@ -22,7 +22,8 @@ _LONGEST_TEXT = 500
 def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:
     """Return the status of a run that fails with an error that nobody expected.
 
-    It keeps what the status said before, as far as that can be understood.
+    It keeps what the status said before, as far as that can be understood and is so of a run that
+    is over.
     """
     generation = manifest["metadata"].get("generation", 1)
     try:
@@ -30,13 +31,9 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
     except pydantic.ValidationError:
         old = RunStatus()
     text = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
+    why = f"the operator cannot go on with this run: {text}"
     verdicts = (
-        Verdict(
-            ConditionType.SUCCEEDED,
-            ConditionStatus.FALSE,
-            "InternalError",
-            f"the operator cannot go on with this run: {text}",
-        ),
+        Verdict(ConditionType.SUCCEEDED, ConditionStatus.FALSE, "InternalError", why),
         Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over"),
     )
     moment = format_time(now)
@@ -47,11 +44,21 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "finished_at": moment,
             "current_trial": None,
             "current_beside": None,
+            "progress": _ended(old.progress),
+            # What was said of the figures is of a run that goes on, and more is not coming.
+            "verdict": f"{why}; {old.verdict}" if old.verdict else None,
             "step_started_at": None,
             "storage": Storage(version=version_to_store(old.storage)),
             "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),
         }
     )
+
+
+def _ended(progress: Progress | None) -> Progress | None:
+    if progress is None:
+        return None
+    completed, total = progress.completed, progress.total
+    return Progress(completed=completed, total=total, percent=100, text=f"{completed}/{total}")
 
 
 def deployed(children: Children) -> list[Delete]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laptime.api.status import RunStatus
+from laptime.plan import Trial
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,5 @@ class Decision:
     status: RunStatus
     actions: tuple[Action, ...] = ()
     requeue_seconds: float | None = None
+    trials: tuple[Trial, ...] = ()
+    """All that the run needs as far as its results tell, in their order."""

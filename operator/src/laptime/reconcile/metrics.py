@@ -20,6 +20,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
 from laptime.manifests.context import COMPONENT_LABEL, Component
 from laptime.manifests.result import read_result
+from laptime.plan import Trial
 from laptime.reconcile.actions import Action, Create
 from laptime.reconcile.exposition import CONTENT_TYPE
 from laptime.reconcile.handed_on import HandedOn
@@ -152,9 +153,9 @@ class Metrics:
         """Take in a run as the API server has it, for its figures."""
         self._figures.see(manifest)
 
-    def trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
-        """Set the stored results of the trials of a run."""
-        self._figures.see_trials(run, results)
+    def trials(self, run: Run, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]) -> None:
+        """Set the trials that a run needs and the stored results of those that are over."""
+        self._figures.see_trials(run, plan, results)
 
     def forget(self, uid: str) -> None:
         """Say nothing more of a run that is gone."""

@@ -99,7 +99,11 @@ class ReadingsDesk:
                 unread.add(result.trial)
             elif task.cancelled() or task.exception() is not None:
                 why = "it was stopped" if task.cancelled() else repr(task.exception())
-                ready[result.trial] = no_readings(result.trial, f"reading failed: {why}")
+                failed = no_readings(result.trial, f"reading failed: {why}")
+                # Nobody has looked whether Prometheus has the seconds, which is not that it has.
+                ready[result.trial] = failed.model_copy(
+                    update={"seconds_missing": "whether Prometheus has them is not known"}
+                )
             else:
                 ready[result.trial] = task.result()
         return ready, frozenset(unread)

@@ -35,7 +35,7 @@ from laptime.api.status import ConditionType, RunStatus, State
 from laptime.api.topology import SIZED_TIERS
 from laptime.api.usage import Source
 from laptime.manifests.context import Component
-from laptime.plan import Trial, order_of, plan_trials, seed_of
+from laptime.plan import Trial
 from laptime.reconcile.exposition import exposition
 from laptime.reconcile.views import Run, parse_time, run_view
 
@@ -58,6 +58,10 @@ _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
 
+_NOT_UNDERSTOOD = (
+    "the operator does not understand the spec or the status of this run: kubectl describe br "
+    "says what"
+)
 _RUN = ("namespace", "run")
 _ROW = (*_RUN, "server", "load", "position")
 _TABLE = (*_ROW, "place")
@@ -89,14 +93,15 @@ class _Families:
 class _Trials:
     """What is known of the trials of one run."""
 
-    generation: int
     plan: tuple[Trial, ...]
     results: Mapping[str, TrialResult]
 
-    def has(self, results: Mapping[str, TrialResult]) -> bool:
-        """Whether these very results are known already."""
-        return len(results) == len(self.results) and all(
-            self.results.get(name) is result for name, result in results.items()
+    def has(self, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]) -> bool:
+        """Whether this plan and these very results are known already."""
+        return (
+            len(results) == len(self.results)
+            and all(self.results.get(name) is result for name, result in results.items())
+            and plan == self.plan
         )
 
     def around_the_newest(self, most: int) -> tuple[Trial, ...]:
@@ -114,13 +119,13 @@ class _Shown:
         active = (manifest.get("status") or {}).get("state") in _ACTIVE
         # Times of the API server are ordered like their texts.
         self.rank = (active, metadata["creationTimestamp"], self.key)
-        self._manifest = manifest
+        self.manifest = manifest
 
     @cached_property
     def run(self) -> Run | None:
         """The run; None if it cannot be understood."""
         try:
-            return run_view(self._manifest)
+            return run_view(self.manifest)
         except pydantic.ValidationError:
             return None
 
@@ -139,8 +144,10 @@ class RunFigures(Collector):
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs that are shown: those that are measured, then the newest ones."""
-        shown = sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
-        return tuple(one.run for one in shown if one.run is not None)
+        return tuple(one.run for one in self._in_order() if one.run is not None)
+
+    def _in_order(self) -> list[_Shown]:
+        return sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         """Take in a run, if it is among those that are shown."""
@@ -161,19 +168,17 @@ class RunFigures(Collector):
         self._runs = runs
         self._trials = {uid: one for uid, one in self._trials.items() if uid in runs}
 
-    def see_trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
-        """Replace what is known of the trials of one run by these results."""
+    def see_trials(
+        self, run: Run, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]
+    ) -> None:
+        """Replace what is known of the trials of one run: those of its plan, and these results.
+
+        The plan is the run's own, which grows where its results decide how long it is.
+        """
         known = self._trials.get(run.uid)
-        # A plan follows from the spec; it is long for a long run, and this is called at each look.
-        if known is not None and known.generation == run.generation:
-            if known.has(results):
-                return
-            plan = known.plan
-        else:
-            seed, order = seed_of(run.spec, run.uid), order_of(run.status)
-            plan = plan_trials(run.name, run.spec, seed, order=order)
-        newest = _Trials(run.generation, plan, dict(results))
-        self._trials = {**self._trials, run.uid: newest}
+        # This is called at each look, and what did not change is not written down anew.
+        if known is None or not known.has(plan, results):
+            self._trials = {**self._trials, run.uid: _Trials(plan, dict(results))}
 
     def forget(self, uid: str) -> None:
         """Drop a run that is gone; an older one takes its place when it changes."""
@@ -197,10 +202,14 @@ class RunFigures(Collector):
         trials, rows = MOST_TRIALS, MOST_ROWS
         checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
         ties = MOST_TIES
-        shown_runs = self.runs
+        every = self._in_order()
+        shown_runs = [one.run for one in every if one.run is not None]
         active = sum(run.status.state in _ACTIVE and run.uid in self._trials for run in shown_runs)
         for of_scenario, count in _doubtful_in_a_row(shown_runs).items():
             families.add("laptime_doubtful_runs_in_a_row", of_scenario, count)
+        for one in every:
+            if one.run is None:
+                _add_not_understood(families, one)
         for run in shown_runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
@@ -235,7 +244,7 @@ def _declared() -> _Families:
         (
             "laptime_run_info",
             "1 for each run; factor, validity and verdict are empty until the run is over. The "
-            "verdict of one that came to no result says why.",
+            "verdict of one that came to no result, or that is not understood, says why.",
             (*_RUN, "scenario", "state", "baseline", "fastest", "factor", "validity", "verdict"),
         ),
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
@@ -269,7 +278,7 @@ def _declared() -> _Families:
             "How many of the newest runs with results are not valid, until the first that is.",
             ("namespace", "scenario"),
         ),
-        ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
+        ("laptime_trial_info", "1 for each trial that the results so far ask for.", _TRIAL),
         ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
         ("laptime_trial_finished_timestamp_seconds", "Last measured response.", _TRIAL),
         (
@@ -351,9 +360,19 @@ def _declared() -> _Families:
     return families
 
 
+def _add_not_understood(families: _Families, one: _Shown) -> None:
+    """Say that there is a run, and why nothing else is said of it: it is counted as others are."""
+    spec, status = (one.manifest.get(part) or {} for part in ("spec", "status"))
+    state = status.get("state")
+    told = (str(spec.get("scenario", "")), state if state in set(State) else State.QUEUED.value)
+    families.add("laptime_run_info", (*one.key, *told, "", "", "", "", _NOT_UNDERSTOOD), 1.0)
+    created = _seconds(one.manifest["metadata"]["creationTimestamp"])
+    families.add("laptime_run_created_timestamp_seconds", one.key, created)
+
+
 def _add_run(families: _Families, run: Run) -> None:
     status = run.status
-    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(status)), 1.0)
+    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(run)), 1.0)
     families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
     families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
     families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
@@ -408,21 +427,36 @@ def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
                 yield name, server.name, own.resources
 
 
-def _words(status: RunStatus) -> tuple[str, ...]:
+def _words(run: Run) -> tuple[str, ...]:
     """Return state, baseline, fastest, factor, validity and verdict of a run."""
+    status = run.status
     state = status.state.value if status.state is not None else "Queued"
     told = (state, status.baseline or "", status.fastest or "")
     # While a run goes on these change with each trial, and each text is a series more.
     if status.state is None or not status.state.terminal:
         return *told, "", "", ""
-    factors = [
-        row.factor
-        for row in status.results or []
-        if row.factor is not None and row.rank == 1 and row.server == status.fastest
-    ]
     worst = _worst(status)
-    factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""
-    return *told, factor, worst.value if worst else "", status.verdict or _end(status)
+    return *told, _factor(run), worst.value if worst else "", status.verdict or _end(status)
+
+
+def _factor(run: Run) -> str:
+    """Return the factor of the fastest server, with its interval where a row has it.
+
+    The verdict is over all loads that are compared by the same figure: a row's factor is that of
+    the run only where its load is the only one of these.
+    """
+    status = run.status
+    said = status.fastest_factor or ""
+    groups: dict[tuple[Metric, str], list[Interval]] = {}
+    for row in status.results or []:
+        if row.server == status.fastest and row.factor is not None:
+            # A load that stops after repetitions of its own is judged alone.
+            alone = row.load if run.spec.stop_when is not None else ""
+            groups.setdefault((row.compared_by, alone), []).append(row.factor)
+    first = next(iter(groups.values()), [])
+    if len(first) == 1 and f"{wording.number(first[0].value)}x" == said:
+        return wording.factor(first[0])
+    return said
 
 
 def _end(status: RunStatus) -> str:

@@ -254,7 +254,7 @@ class Worker:
             message = self._controller.how_to_enable(namespace)
             await self._controller.refuse(manifest, NOT_ENABLED, message)
             return None
-        self._controller.metrics.trials(run, observed.results)
+        self._controller.metrics.trials(run, decision.trials, observed.results)
         if self._worth_saying(run.status, decision.status):
             await self._controller.say(run, decision.status, now)
             self._said_at = time.monotonic()

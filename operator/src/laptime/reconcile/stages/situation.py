@@ -344,6 +344,7 @@ class Situation:
             status=status.model_copy(update={"current_beside": current_beside}),
             actions=tuple(self.actions),
             requeue_seconds=requeue_seconds,
+            trials=self.trials,
         )
 
     def _status(
