@@ -75,6 +75,8 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
     ):
         variable = label_values(name, label, what, series, name)
         if name == "scenario":
+            # One of a run, so with the run alone, and not with each refresh.
+            variable.refresh(models.VariableRefresh.ON_DASHBOARD_LOAD)
             variable.allow_custom_value(False).hide(models.VariableHide.HIDE_VARIABLE)
         dashboard.with_variable(variable)
     return dashboard
