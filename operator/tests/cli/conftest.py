@@ -68,6 +68,7 @@ class FakeApiServer:
         namespace = path.split("/namespaces/")[1].split("/")[0]
         document = document | {
             "metadata": {
+                "creationTimestamp": "2026-01-01T00:00:00Z",
                 **document.get("metadata", {}),
                 "name": name,
                 "namespace": namespace,

@@ -407,12 +407,14 @@ def test_the_result_of_another_scenario_than_that_of_the_file_is_told_apart(
     file.write_text(
         yaml.safe_dump_all([*([sql] if with_sql else []), own_scenario(path), manifest])
     )
-    _, out, _ = laptime("run", file, "--kubeconfig", kubeconfig)
+    code, out, err = laptime("run", file, "--kubeconfig", kubeconfig)
     assert "demo is finished already" in out
+    assert "Look further:" in out
     if expected is not None:
-        assert expected in out
+        assert expected in err
+        assert code == 1
     else:
-        assert "in the file" not in out
+        assert not err
 
 
 SCRIPT = "/api/v1/namespaces/team/configmaps/script"
@@ -469,8 +471,41 @@ def test_the_result_of_another_script_than_that_of_the_file_is_told_apart(
     finished_status: Any,
 ) -> None:
     fake.put(RUN, {"spec": manifest["spec"], "status": {**finished_status, "scripts": KEPT}})
-    _, out, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
-    assert "ConfigMap script of the file has another script than it was measured with" in out
+    code, out, err = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert "demo: Succeeded" in out
+    assert "ConfigMap script of the file has another script than it was measured with" in err
+    # A pipeline that asks whether the file is good enough is told nothing of another one.
+    assert code == 1
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_queued_run_that_somebody_gave_another_script_is_not_waited_for(
+    output: str, laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path
+) -> None:
+    running = {"state": "Running", "scripts": KEPT}
+    fake.statuses = [{}, {"state": "Queued"}, running]
+    options = ("--output", output, "--timeout", "5s", "--kubeconfig", kubeconfig)
+    code, _, err = laptime("run", with_script, *options)
+    assert code == 1
+    assert "demo goes on. ConfigMap script of the file has another script than it began" in err
+    assert f"{program_name()} cancel demo" in err
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_queued_run_that_was_over_with_another_script_at_once_is_no_success(
+    output: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_script: Path,
+    finished_status: Any,
+) -> None:
+    fake.statuses = [{}, {"state": "Queued"}, {**finished_status, "scripts": KEPT}]
+    options = ("--output", output, "--timeout", "5s", "--kubeconfig", kubeconfig)
+    code, out, err = laptime("run", with_script, *options)
+    assert code == 1
+    assert "15,363" in out or '"value": 15363' in out
+    assert "ConfigMap script of the file has another script than it was measured with" in err
 
 
 def written_by(*managers: str) -> dict[str, Any]:
