@@ -635,6 +635,36 @@ def test_a_scenario_of_a_run_before_is_replaced_in_the_version_that_was_read(
     assert fake.objects[DESK]["spec"] == own_scenario("/")["spec"]
 
 
+@pytest.mark.parametrize(
+    ("retry", "state", "said"),
+    [
+        (1, "Running", "state Running"),
+        (1, "Queued", "state Queued"),
+        (2, "Failed", "its failed trials are asked for again"),
+    ],
+)
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_there_is_no_report_of_before_while_failed_trials_are_measured_again(
+    command: str,
+    retry: int,
+    state: str,
+    said: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    finished_status: Any,
+) -> None:
+    spec, status = {**manifest["spec"], "retry": retry}, {**finished_status, "retries": 1}
+    fake.put(RUN, {"spec": spec, "status": {**status, "state": state}})
+    results = "/api/v1/namespaces/team/configmaps/demo-results"
+    fake.put(results, {"data": {"results.json": '{"rows": []}'}})
+    options = ["--output", "json"] if command == "report" else ["demo"]
+    code, out, err = laptime(command, "demo", *options, "--kubeconfig", kubeconfig)
+    assert (code, out) == (1, "")
+    assert f"demo has no report yet ({said}): it is written when the run is over" in err
+
+
 def test_report_prints_the_stored_document(
     laptime: Laptime,
     fake: Any,
