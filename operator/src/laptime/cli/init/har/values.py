@@ -27,7 +27,7 @@ _SECRET = re.compile(
     r"\b((user|new|old)?(pass|pw)\d*|auth|jwt|otp|cvc|cvv)\b|"
     r"\b(session|sid|pin)$|\bpin-?code$|phpsessid$|^sig$"
 )
-# In a query these are secrets only where the value is one: a sort key is none, nor a country's code.
+# In an address these are secrets only where the value is one: a sort key is none.
 _DRAWN_SECRETS = ("key", "code")
 # A name with a value in a text: of JSON, GraphQL, XML, settings and parts. A variable has none.
 _NAMED_IN_TEXT = re.compile(
