@@ -696,6 +696,15 @@ def test_what_failed_in_a_repetition_is_no_time_in_results_that_are_too_large() 
     assert {name: one and one.p99_seconds for name, one in sent.items()} == {"a": None, "b": 0.001}
 
 
+def test_a_server_that_is_called_as_a_tier_has_an_image_of_its_own() -> None:
+    first, *others = REPORT.trials
+    images = {"server": "mine@sha256:1", "postgres": "postgres@sha256:2"}
+    trial = first.model_copy(update={"server": "postgres", "images": images})
+    said = to_markdown(replace(REPORT, trials=[trial, *others])).partition("## Images")[2]
+    assert "- postgres: postgres@sha256:2" in said
+    assert "- server postgres: mine@sha256:1" in said
+
+
 def test_shapes_are_described() -> None:
     ramp = {"from": 10, "to": 2000, "duration": "1m", "keepAlive": False}
     assert describe_load(Load.model_validate({"name": "r", "ramp": ramp})) == (
