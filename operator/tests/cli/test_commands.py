@@ -407,12 +407,14 @@ def test_the_result_of_another_scenario_than_that_of_the_file_is_told_apart(
     file.write_text(
         yaml.safe_dump_all([*([sql] if with_sql else []), own_scenario(path), manifest])
     )
-    _, out, _ = laptime("run", file, "--kubeconfig", kubeconfig)
+    code, out, err = laptime("run", file, "--kubeconfig", kubeconfig)
     assert "demo is finished already" in out
+    assert "Look further:" in out
     if expected is not None:
-        assert expected in out
+        assert expected in err
+        assert code == 1
     else:
-        assert "in the file" not in out
+        assert not err
 
 
 SCRIPT = "/api/v1/namespaces/team/configmaps/script"
@@ -446,9 +448,9 @@ KEPT = [{"configMap": "script", "hash": script_hash({"data": {"script.js": "expo
 def test_a_run_that_goes_on_is_not_given_another_script(
     laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, manifest: Any
 ) -> None:
-    managed = [{"manager": "laptime-cli", "operation": "Apply"}]
     theirs = fake.put(
-        SCRIPT, {"metadata": {"managedFields": managed}, "data": {"script.js": "export {}"}}
+        SCRIPT,
+        {"metadata": written_by("laptime-cli", "f:data"), "data": {"script.js": "export {}"}},
     )
     status = {"state": "Running", "scripts": KEPT}
     fake.put(RUN, {"spec": manifest["spec"], "status": status})
@@ -469,16 +471,68 @@ def test_the_result_of_another_script_than_that_of_the_file_is_told_apart(
     finished_status: Any,
 ) -> None:
     fake.put(RUN, {"spec": manifest["spec"], "status": {**finished_status, "scripts": KEPT}})
-    _, out, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
-    assert "ConfigMap script of the file has another script than it was measured with" in out
+    code, out, err = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert "demo: Succeeded" in out
+    assert "ConfigMap script of the file has another script than it was measured with" in err
+    # A pipeline that asks whether the file is good enough is told nothing of another one.
+    assert code == 1
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_queued_run_that_somebody_gave_another_script_is_not_waited_for(
+    output: str, laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path
+) -> None:
+    running = {"state": "Running", "scripts": KEPT}
+    fake.statuses = [{}, {"state": "Queued"}, running]
+    options = ("--output", output, "--timeout", "5s", "--kubeconfig", kubeconfig)
+    code, _, err = laptime("run", with_script, *options)
+    assert code == 1
+    assert "demo goes on. ConfigMap script of the file has another script than it began" in err
+    assert f"{program_name()} cancel demo" in err
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_queued_run_that_was_over_with_another_script_at_once_is_no_success(
+    output: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_script: Path,
+    finished_status: Any,
+) -> None:
+    fake.statuses = [{}, {"state": "Queued"}, {**finished_status, "scripts": KEPT}]
+    options = ("--output", output, "--timeout", "5s", "--kubeconfig", kubeconfig)
+    code, out, err = laptime("run", with_script, *options)
+    assert code == 1
+    assert "15,363" in out or '"value": 15363' in out
+    assert "ConfigMap script of the file has another script than it was measured with" in err
+
+
+def written_by(*managers: str) -> dict[str, Any]:
+    """Return the metadata of an object, its writers by turns with what they have written."""
+    pairs = zip(managers[::2], managers[1::2], strict=True)
+    managed = [{"manager": one, "fieldsV1": {field: {}}} for one, field in pairs]
+    return {"managedFields": managed, "resourceVersion": "7"}
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize(
+    "writers",
+    [
+        ("kubectl", "f:data"),
+        ("laptime-cli", "f:data", "kubectl-edit", "f:data"),
+        ("laptime-cli", "f:metadata", "kubectl", "f:data"),
+    ],
+)
 def test_somebody_elses_config_map_is_left_alone(
-    command: str, laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path
+    command: str,
+    writers: tuple[str, ...],
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_script: Path,
 ) -> None:
-    managed = [{"manager": "kubectl", "operation": "Apply"}]
-    theirs = fake.put(SCRIPT, {"metadata": {"managedFields": managed}, "data": {"a": "theirs"}})
+    theirs = fake.put(SCRIPT, {"metadata": written_by(*writers), "data": {"a": "theirs"}})
     code, _, err = laptime(command, with_script, "--kubeconfig", kubeconfig)
     assert code == 1
     assert "ConfigMap script is in namespace team already" in err
@@ -499,8 +553,8 @@ def test_a_config_map_that_is_as_it_shall_be_is_left_alone_whoever_made_it(
 def test_a_config_map_of_a_run_before_is_brought_up_to_date(
     laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, finished_status: Any
 ) -> None:
-    managed = [{"manager": "laptime-cli", "operation": "Apply"}]
-    metadata = {"managedFields": managed, "resourceVersion": "7", "labels": {"a": "b"}}
+    writers = ("laptime-cli", "f:data", "kubectl-label", "f:metadata")
+    metadata = {**written_by(*writers), "labels": {"a": "b"}}
     before = fake.put(SCRIPT, {"metadata": metadata, "data": {"old.js": ""}})
     fake.statuses = [finished_status]
     code, _, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
@@ -510,6 +564,105 @@ def test_a_config_map_of_a_run_before_is_brought_up_to_date(
     # Of this very object as it was read, and nothing else of it.
     for key in ("uid", "resourceVersion", "labels"):
         assert now["metadata"][key] == before["metadata"][key]
+
+
+DESK = f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/desk"
+
+
+@pytest.fixture
+def with_scenario(manifest: Any, tmp_path: Path) -> Path:
+    manifest["spec"]["scenario"] = "desk"
+    file = tmp_path / "desk.yaml"
+    file.write_text(yaml.safe_dump_all([own_scenario("/"), manifest]))
+    return file
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize(
+    "writers",
+    [
+        (),
+        ("kubectl-client-side-apply", "f:spec"),
+        # An earlier version of laptime-cli applied its file over that of a person.
+        ("kubectl-client-side-apply", "f:spec", "laptime-cli", "f:spec"),
+        ("laptime-cli", "f:spec", "kubectl-edit", "f:spec"),
+    ],
+)
+def test_somebody_elses_scenario_is_left_alone(
+    command: str,
+    writers: tuple[str, ...],
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_scenario: Path,
+) -> None:
+    spec = own_scenario("/theirs")["spec"]
+    fake.put(DESK, {"metadata": written_by(*writers), "spec": spec})
+    code, _, err = laptime(command, with_scenario, "--timeout", "2s", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "BenchmarkScenario desk is in namespace team already, with other content" in err
+    assert "kubectl apply -f FILE -n team" in err
+    assert fake.objects[DESK]["spec"] == spec
+    assert not fake.applied
+
+
+def test_a_scenario_that_is_as_it_shall_be_is_left_alone_whoever_made_it(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_scenario: Path, finished_status: Any
+) -> None:
+    stored = json.loads(json.dumps(own_scenario("/")).replace("1.0", "1"))
+    # What is left out of the file stands there with its default.
+    stored["spec"]["requests"][0] |= {"method": "GET", "weight": 1}
+    theirs = {"metadata": written_by("kubectl", "f:spec"), "spec": stored["spec"]}
+    fake.put(DESK, theirs)
+    fake.statuses = [finished_status]
+    code, _, err = laptime("run", with_scenario, "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert [document["kind"] for document in fake.applied] == ["BenchmarkRun"]
+
+
+def test_a_scenario_of_a_run_before_is_replaced_in_the_version_that_was_read(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_scenario: Path, finished_status: Any
+) -> None:
+    before = own_scenario("/")["spec"]
+    before["requests"] = [*before["requests"], {"name": "gone", "path": "/gone"}]
+    writers = ("laptime-cli", "f:spec", "kubectl-label", "f:metadata")
+    fake.put(DESK, {"metadata": written_by(*writers), "spec": before})
+    fake.statuses = [finished_status]
+    code, _, err = laptime("run", with_scenario, "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    applied, _ = fake.applied
+    assert applied["metadata"] == {"name": "desk", "resourceVersion": "7"}
+    assert fake.objects[DESK]["spec"] == own_scenario("/")["spec"]
+
+
+@pytest.mark.parametrize(
+    ("retry", "state", "said"),
+    [
+        (1, "Running", "state Running"),
+        (1, "Queued", "state Queued"),
+        (2, "Failed", "its failed trials are asked for again"),
+    ],
+)
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_there_is_no_report_of_before_while_failed_trials_are_measured_again(
+    command: str,
+    retry: int,
+    state: str,
+    said: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    finished_status: Any,
+) -> None:
+    spec, status = {**manifest["spec"], "retry": retry}, {**finished_status, "retries": 1}
+    fake.put(RUN, {"spec": spec, "status": {**status, "state": state}})
+    results = "/api/v1/namespaces/team/configmaps/demo-results"
+    fake.put(results, {"data": {"results.json": '{"rows": []}'}})
+    options = ["--output", "json"] if command == "report" else ["demo"]
+    code, out, err = laptime(command, "demo", *options, "--kubeconfig", kubeconfig)
+    assert (code, out) == (1, "")
+    assert f"demo has no report yet ({said}): it is written when the run is over" in err
 
 
 def test_report_prints_the_stored_document(

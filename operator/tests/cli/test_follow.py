@@ -83,6 +83,25 @@ def test_ends_with_the_run(manifest: Any) -> None:
     assert [view.state for view in recorder.views] == ["Running", "Succeeded"]
 
 
+def test_a_run_that_is_to_be_retried_is_followed_to_its_new_end(manifest: Any) -> None:
+    asked = {**manifest, "spec": {**manifest["spec"], "retry": 2}}
+    before = _run(asked, {"state": "Failed", "retries": 1})
+    over = _run(asked, {"state": "Succeeded", "retries": 2})
+    again = _run(asked, {"state": "Queued", "retries": 2})
+    result, recorder = _follow([before, again, over], repeat_first=60)
+    assert result is over
+    states = list(dict.fromkeys(view.state for view in recorder.views))
+    assert states == ["Waiting for the operator", "Queued", "Succeeded"]
+    assert len(recorder.warned) == 1
+    assert "No sign of the operator" in recorder.warned[0]
+
+
+def test_a_cancelled_run_is_over_whatever_was_asked_of_it(manifest: Any) -> None:
+    wanted = {**manifest["spec"], "retry": 1, "cancel": True}
+    cancelled = _run({**manifest, "spec": wanted}, {"state": "Cancelled"})
+    assert _follow([cancelled])[0] is cancelled
+
+
 def test_a_condition_that_turned_false_is_said_once(manifest: Any) -> None:
     broken = _run(
         manifest, {"state": "Running", "conditions": [_condition("ServersVerified", "WrongAnswer")]}

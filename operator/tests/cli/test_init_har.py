@@ -281,6 +281,15 @@ def test_an_address_has_nothing_that_clients_write_in_ways_of_their_own() -> Non
         *("SAMLResponse", "client_assertion", "x-amz-credential", "X-Amz-Signature", "sig", "pin"),
         *("client_secret", "accessToken", "id_token_hint", "fcm_tokens", "x_api_key", "apikey"),
         *("csrfmiddlewaretoken", "X-XSRF-Value", "sessionid", "my_session", "connect.sid", "otp"),
+        *(
+            "X-Session-Id",
+            "userSessionId",
+            "jsessionid",
+            "appkey",
+            "userPin",
+            "pinCode",
+            "x-bearer",
+        ),
     ],
 )
 def test_what_a_secret_is_called(name: str) -> None:
@@ -293,7 +302,17 @@ def test_what_a_secret_is_called(name: str) -> None:
         *("passenger", "author", "authors", "compass", "bypass", "passport", "encompassed", "spin"),
         *("secretary", "token_type", "token_type_hint", "client_assertion_type", "max_tokens"),
         *("max_output_tokens", "auth_method", "signature_version", "design", "opinion", "keyword"),
-        *("session_count", "position", "hotpot", "resident", "asset", "authority"),
+        *(
+            "pinned",
+            "opinions",
+            "session_ids_total",
+            "session_count",
+            "position",
+            "hotpot",
+            "resident",
+            "asset",
+            "authority",
+        ),
     ],
 )
 def test_what_no_secret_is_called(name: str) -> None:
@@ -329,8 +348,6 @@ def test_an_answer_that_is_nested_too_deeply_is_left_out() -> None:
 LOGIN = one(method="POST", sent={"mimeType": "application/json", "text": '{"pin": "2024"}'})
 TEXTS = [
     ("text/plain", "from 2024-01-01 to 2024-12-31", "from {{pin}}-01-01 to {{pin}}-12-31"),
-    # As navigator.sendBeacon sends JSON.
-    ("text/plain", '{"pin":"2024"}', '{"pin":"{{pin}}"}'),
     ("application/xml", "<a>{2024}{{x}}{id}</a>", "<a>{{'{'}}{{pin}}}{{'{{'}}x}}{{'{'}}id}</a>"),
     ("application/json", "[2024", "[{{pin|raw}}"),
 ]
@@ -352,6 +369,87 @@ def test_a_secret_in_a_text_is_a_feeder_there_too(kind: str, text: str, written:
     (_, check) = checked(kept.scenario).checks
     assert filled(check, {}).body == text
     assert not any("is meant in" in line for line in kept.to_write)
+
+
+SECRET = "hunter2Hunter2"
+
+
+@pytest.mark.parametrize("kind", ["text/plain;charset=UTF-8", "", "application/octet-stream"])
+@pytest.mark.parametrize(
+    "text",
+    [f'{{"user": "a", "password": "{SECRET}"}}', f'[{{"name": "password", "value": "{SECRET}"}}]'],
+)
+def test_json_that_is_sent_as_something_else_is_json(kind: str, text: str) -> None:
+    made = translated(recording(one(method="POST", sent={"mimeType": kind, "text": text})))
+    assert made.scenario is not None
+    assert SECRET not in json.dumps(vars(made))
+    (request,) = checked(made.scenario).requests
+    assert request.body is not None
+    assert "{{password}}" in request.body
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "where"),
+    [
+        ("text/xml", f"<Login><password>{SECRET}</password></Login>", "the body"),
+        ("text/xml", f'<w:Password Type="text">{SECRET}</w:Password>', "the body"),
+        ("application/graphql", f'mutation {{ login(password: "{SECRET}") {{id}} }}', "the body"),
+        ("text/plain", f"user=a\npassword={SECRET}", "the body"),
+        (
+            "application/json",
+            json.dumps({"query": f'mutation {{ login(password:"{SECRET}"){{id}} }}'}),
+            "the field query",
+        ),
+        (
+            "application/json",
+            json.dumps({"payload": json.dumps({"password": SECRET})}),
+            "the field payload",
+        ),
+        (
+            "application/x-www-form-urlencoded",
+            f"j=%7B%22password%22%3A%22{SECRET}%22%7D",
+            "the field j",
+        ),
+    ],
+)
+def test_where_a_secret_may_stand_in_a_text_is_said(kind: str, text: str, where: str) -> None:
+    sent = {"mimeType": kind, "text": text}
+    made = translated(recording(one(method="POST", sent=sent)))
+    said = f"whether a secret stands in {where} of POST /a: it is written as it was sent"
+    assert said in made.to_write
+    kept = translated(recording(one(method="POST", sent=sent)), keep_secrets=True)
+    assert said not in kept.to_write
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        # The value is a variable's, beside it.
+        (
+            "application/json",
+            '{"query": "mutation L($password: String!) { login(password: $password) { id } }"}',
+        ),
+        ("text/xml", "<order><sku>7</sku></order>"),
+        ("text/plain", "I have lost my token"),
+    ],
+)
+def test_a_text_without_a_secret_is_no_doubt(kind: str, text: str) -> None:
+    made = translated(recording(one(method="POST", sent={"mimeType": kind, "text": text})))
+    assert not any(line.startswith("whether a secret") for line in made.to_write)
+
+
+@pytest.mark.parametrize(
+    ("address", "written"),
+    [
+        ("/x;jsessionid=ABCDEF0123456789;v=1/y", "/x;jsessionid={{jsessionid}};v=1/y"),
+        ("/maps?key=AIzaSyD-Zm9vYmFyYmF6", "/maps?key={{key}}"),
+        ("/back?code=ZmFz123abc&page=2", "/back?code={{code}}&page=2"),
+        ("/list?key=name&code=DE", "/list?key=name&code=DE"),
+    ],
+)
+def test_secrets_of_an_address_are_feeders(address: str, written: str) -> None:
+    (request,) = requests_of(one(url=f"https://shop.example{address}"))
+    assert request["path"] == written
 
 
 def test_where_a_secret_may_be_meant_by_chance_is_said() -> None:

@@ -34,6 +34,11 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
         (f"{RUN}---\n{RUN}", "holds 2 BenchmarkRuns"),
         ("a: [\n", "a.yaml, line 2, column 1 is not YAML"),
         ("a: {b: c", "is not YAML"),
+        (
+            RUN.replace("spec: {}", "spec:\n  repetitions: 30\n  scenario: a\n  repetitions: 1"),
+            "a.yaml, line 7, column 3 is not YAML: the key repetitions stands there twice",
+        ),
+        ('{"kind": "a", "kind": "b"}', "line 1, column 15 is not YAML: the key kind stands there"),
         ("just words", "has no kind"),
         ("- a\n", "has no kind"),
         ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "use kubectl for anything else"),
@@ -45,6 +50,13 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
 def test_mistakes_are_named(text: str, said: str) -> None:
     with pytest.raises(Mistake, match=said.replace(".", "[.]")):
         parse_manifest(text, "a.yaml")
+
+
+def test_what_an_anchor_has_may_be_written_otherwise() -> None:
+    servers = "[&one {name: a, preset: b}, &two {<<: *one, name: c}, {<<: *two, name: d}]"
+    text = RUN.replace("spec: {}", f"spec: {{servers: {servers}}}")
+    written = parse_manifest(text, "a.yaml").run["spec"]["servers"]
+    assert written == [{"name": name, "preset": "b"} for name in ("a", "c", "d")]
 
 
 @pytest.mark.parametrize("name", ["", "missing.yaml"])

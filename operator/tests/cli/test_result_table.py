@@ -48,6 +48,16 @@ def test_every_figure_of_the_issue_is_in_the_table(manifest: Any, finished_statu
     assert "1x (baseline)" in text
 
 
+def test_a_baseline_that_nothing_can_be_compared_with_has_no_factor(
+    manifest: Any, finished_status: Any
+) -> None:
+    for row in finished_status["results"]:
+        row.pop("factor")
+    text = _printed(manifest, finished_status)
+    assert "1x (baseline)" not in text
+    assert "- (baseline)" in text
+
+
 def _with_cause(status: Any) -> Any:
     status["results"][1] |= {
         "limitedBy": {"cause": "postgresCpu", "evidence": "Postgres used 1.98 cores of 2"},

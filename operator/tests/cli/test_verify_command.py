@@ -123,6 +123,30 @@ def test_a_check_that_somebody_wrote_stays_and_one_of_this_command_is_replaced(
     assert len(fake.applied) == 1
 
 
+def test_answers_to_the_questions_of_another_scenario_are_not_shown(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    manifest = yaml.safe_load(manifest_file.read_text())
+    manifest["spec"]["scenario"] = "desk"
+    scenario = {
+        "apiVersion": manifest["apiVersion"],
+        "kind": "BenchmarkScenario",
+        "metadata": {"name": "desk"},
+        "spec": {
+            "requests": [{"name": "front", "path": "/"}],
+            "checks": [{"name": "front", "path": "/", "contentType": "text/html"}],
+        },
+    }
+    manifest_file.write_text(yaml.safe_dump_all([scenario, manifest]))
+    answers_of(fake, "axum", RIGHT)
+    fake.statuses = [status("Succeeded", axum="Verified") | {"scenarioHash": "of somebody else"}]
+    code, out, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo-verify checked other work than that of its file: The scenario" in err
+    assert "answers are right" not in out
+    assert RUN not in fake.objects
+
+
 def test_what_goes_on_is_counted_in_servers(manifest: dict[str, Any]) -> None:
     metadata = {"name": "demo-verify", "namespace": "team", "uid": "u"}
     progress = {"state": "Verifying", "progress": {"completed": 1, "total": 2}}

@@ -22,6 +22,7 @@ from laptime.api.reasons import REASONS
 from laptime.api.results import Validity
 from laptime.api.script import ComparedBy, ScriptFigures
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
 from laptime.measure import Histogram
 from laptime.plan import Trial, plan_trials
@@ -786,6 +787,23 @@ def test_a_run_that_was_cancelled_is_repeated_to_its_end() -> None:
     assert BenchmarkRunSpec.model_validate(printed["spec"]) == spec.model_copy(
         update={"seed": report.seed}
     )
+
+
+def test_a_run_with_scripts_is_repeated_with_those_that_it_began_with() -> None:
+    script = {"configMap": "bench", "key": "s.js", "files": ["lib"], "duration": "10s"}
+    loads = [{"name": "k6", "script": script}]
+    wire = {**make_spec("axum").to_wire(), "loads": loads}
+    spec = BenchmarkRunSpec.model_validate(wire)
+    kept = [KeptScript(config_map=name, hash=f"of-{name}") for name in ("bench", "lib")]
+    report = replace(REPORT, spec=spec, scripts=kept)
+    needed = [f"# It needs ConfigMap {one} in namespace {report.namespace} as it was when the run "
+              f"began (hash of-{one})." for one in ("bench", "lib")]  # fmt: skip
+    said = [one for one in manifest_to_repeat(report).splitlines() if one.startswith("# It needs")]
+    assert said == needed
+    # As an older version has stored it.
+    older = manifest_to_repeat(replace(report, scripts=()))
+    assert "It needs ConfigMap bench in namespace" in older
+    assert "hash" not in older
 
 
 def test_of_a_single_server_nobody_says_that_it_was_measured_once() -> None:

@@ -548,7 +548,7 @@ def test_the_largest_run_fits_into_a_config_map(largest: Report) -> None:
     loaded = json.loads(files["results.json"])
     assert len(loaded["rows"]) == 512
     assert "trials" in loaded["leftOut"]
-    assert loaded["rows"][0]["uncorrectedLatency"]["p99Seconds"] == 0.001
+    assert loaded["rows"][0]["uncorrectedLatency"]["p50Seconds"] == 0.001
     text = to_markdown(read_results(files["results.json"], largest.spec)[1])
     assert text.count("| server-number-") >= 512
 
@@ -669,6 +669,40 @@ def test_what_failed_in_the_report_is_no_time_in_a_status_that_is_too_large() ->
     )
     assert sorted(whole) == ["1.00 ms", "failed (1x)"]
     assert sorted(short) == ["1.00 ms", "failed"]
+
+
+def test_what_failed_in_a_repetition_is_no_time_in_results_that_are_too_large() -> None:
+    spec = make_spec("a", "b")
+
+    def script(trial: Trial) -> Outcome:
+        bad = trial.server == "a" and trial.repetition == 1
+        return Outcome(1000.0, (1000,) * 2000, errors=60 if bad else 0)
+
+    def of_sent(row: ResultRow) -> ResultRow:
+        times, figures = row.latency, row.latency_figures
+        return row.model_copy(update={"uncorrected_latency": times, "uncorrected_figures": figures})
+
+    summary = summary_of(spec, script)
+    rows = tuple(map(of_sent, summary.rows))
+    text = to_json(Report("r", "n", spec, 1, replace(summary, rows=rows), []), 10)
+    assert "rows.latencyFigures" in json.loads(text)["leftOut"]
+    _, report = read_results(text, spec)
+    kept = {row.server: row for row in report.summary.rows}
+    said = {
+        name: wording.latency_figure(row.response_time(Metric.P99)) for name, row in kept.items()
+    }
+    assert said == {"a": "failed", "b": "1.00 ms"}
+    sent = {name: row.uncorrected_latency for name, row in kept.items()}
+    assert {name: one and one.p99_seconds for name, one in sent.items()} == {"a": None, "b": 0.001}
+
+
+def test_a_server_that_is_called_as_a_tier_has_an_image_of_its_own() -> None:
+    first, *others = REPORT.trials
+    images = {"server": "mine@sha256:1", "postgres": "postgres@sha256:2"}
+    trial = first.model_copy(update={"server": "postgres", "images": images})
+    said = to_markdown(replace(REPORT, trials=[trial, *others])).partition("## Images")[2]
+    assert "- postgres: postgres@sha256:2" in said
+    assert "- server postgres: mine@sha256:1" in said
 
 
 def test_shapes_are_described() -> None:

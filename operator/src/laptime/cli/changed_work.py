@@ -37,6 +37,19 @@ def other_work(manifest: Manifest, run: Run) -> str | None:
     return f"{said}; --again begins with the scenario in the file."
 
 
+def same_scenario(there: Document, wanted: Document) -> bool:
+    """Whether a scenario of the cluster has the spec of one in a file, however that is written."""
+    from laptime.cli.schema_rules import with_defaults
+    from laptime.cli.validate_command import as_taken, scenario_schema
+
+    schema = scenario_schema()
+    one, other = (
+        _as_stored(with_defaults(schema, as_taken({"spec": document.get("spec")}, schema)))
+        for document in (there, wanted)
+    )
+    return bool(one["spec"] == other["spec"])
+
+
 def _other_scripts(manifest: Manifest, run: Run) -> list[str]:
     from laptime.manifests.kept_scripts import script_hash
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,20 +228,43 @@ class Cluster:
     def apply_scenario(
         self, namespace: str, manifest: dict[str, Any], what: str = "apply", **options: Any
     ) -> None:
-        """Create the scenario or bring it to the manifest; Mistake when refused."""
+        """Create the scenario or bring its spec to the manifest's, if this program made it.
+
+        Raises:
+            Mistake: somebody else's has the name, and another spec; or the API server refused it.
+        """
+        from laptime.cli.changed_work import same_scenario
+
+        name = str(manifest["metadata"]["name"])
+        with _readable(f"read {SCENARIO_KIND} {name}"):
+            there = self._scenario_if_any(namespace, name)
+        if there is not None:
+            if same_scenario(there, manifest):
+                return
+            _refuse_what_is_not_ours(there, SCENARIO_KIND, ("spec",))
+            # Of its only manager an apply leaves nothing that is not in the file, which it would
+            # of another one: so it is that of the version that was read, or none at all.
+            version = {"resourceVersion": there["metadata"].get("resourceVersion")}
+            manifest = {**manifest, "metadata": {**manifest["metadata"], **version}}
         self._patch_run(namespace, manifest, what, SCENARIO_KIND, SCENARIO_PLURAL, **options)
 
     def may_have_scenario(self, namespace: str, name: str) -> bool:
         """Return whether the namespace has a scenario of its own by a name, or nobody knows."""
         try:
-            self._custom.get_namespaced_custom_object(
+            return self._scenario_if_any(namespace, name) is not None
+        except (ApiException, urllib3.exceptions.HTTPError, OSError):
+            return True
+
+    def _scenario_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
+        try:
+            found: Any = self._custom.get_namespaced_custom_object(
                 GROUP, VERSION, namespace, SCENARIO_PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
             )
         except ApiException as error:
-            return bool(error.status != 404)
-        except (urllib3.exceptions.HTTPError, OSError):
-            return True
-        return True
+            if error.status == 404:
+                return None
+            raise
+        return dict(found)
 
     def check_file(
         self, namespace: str, manifest: Manifest, run: dict[str, Any], *, anew: bool = False
@@ -353,13 +376,7 @@ class Cluster:
                 body: Any = manifest
                 self._core.create_namespaced_config_map(namespace, body, **options)
             elif not _same_content(there, manifest):
-                if not _made_here(there):
-                    raise Mistake(
-                        f"ConfigMap {name} is in namespace {namespace} already, with other "
-                        f"content, and {FIELD_MANAGER} did not make it, so it is left as it is: "
-                        "rename the one of your file, or bring it up to date yourself: "
-                        f"kubectl apply -f FILE -n {namespace}"
-                    )
+                _refuse_what_is_not_ours(there, "ConfigMap", _CONTENT)
                 # With the version that was read: what was changed meanwhile is left as it is.
                 del there["metadata"]["managedFields"]
                 body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
@@ -565,9 +582,28 @@ def _same_content(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return all((there.get(key) or None) == (wanted.get(key) or None) for key in _CONTENT)
 
 
-def _made_here(config_map: dict[str, Any]) -> bool:
-    managers = config_map["metadata"].get("managedFields") or []
-    return any(one.get("manager") == FIELD_MANAGER for one in managers)
+def _refuse_what_is_not_ours(there: dict[str, Any], kind: str, content: Iterable[str]) -> None:
+    """Raise Mistake where anybody but this program has written any of an object's content.
+
+    Also what this program made and a person edited is a person's: it has nobody's file but theirs.
+    """
+    metadata = there["metadata"]
+    fields = {f"f:{key}" for key in content}
+    writers = {
+        str(one.get("manager"))
+        for one in metadata.get("managedFields") or []
+        if fields & set(one.get("fieldsV1") or {})
+    }
+    if writers == {FIELD_MANAGER}:
+        return
+    others = ", ".join(sorted(writers - {FIELD_MANAGER}))
+    raise Mistake(
+        f"{kind} {metadata['name']} is in namespace {metadata['namespace']} already, with other "
+        f"content, and {FIELD_MANAGER} did not write all of it"
+        f"{f' (but {others})' if others else ''}, so it is left as it is: rename the one of your "
+        "file, or bring it up to date yourself: "
+        f"kubectl apply -f FILE -n {metadata['namespace']}"
+    )
 
 
 @contextmanager

@@ -80,7 +80,9 @@ def follow(
         uid = run.uid
         for text in warnings(run.status):
             warn_once(text)
-        if run.status.state is None and now - started > _SILENT_OPERATOR_SECONDS:
+        if (
+            run.status.state is None or run.asks_again
+        ) and now - started > _SILENT_OPERATOR_SECONDS:
             warn_once(OPERATOR_HINT)
         if run.status.state is not State.QUEUED:
             turns = None

@@ -145,7 +145,9 @@ def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found
             run = cluster.run(namespace, name)
         except NewerVersion:
             continue
-        if run is None or run.spec is None or run.status.results_config_map is None:
+        if run is None or run.spec is None or not run.over:
+            continue
+        if run.status.results_config_map is None:
             continue
         same = (run.spec.scenario, run.spec.placement, run.spec.duet) == (
             spec.scenario,

@@ -142,7 +142,23 @@ def parse_any(text: str, source: str) -> list[Any]:
 
 
 class _WithoutDates(yaml.SafeLoader):
-    """Reads YAML as kubectl does, and as JSON would have it: that has no dates."""
+    """Reads YAML as kubectl does: no dates, as JSON has none, and no key that stands twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Return a mapping as it stands there; of two values of a key one would be lost."""
+        # Here, since what is merged into it (<<) comes later, and may be written otherwise.
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value} stands there twice: write it once",
+                    problem_mark=key.start_mark,
+                )
+            seen.add((key.tag, key.value))
+        return node
 
 
 _WithoutDates.yaml_implicit_resolvers = {

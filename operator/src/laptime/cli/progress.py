@@ -94,7 +94,7 @@ class Tracker:
             self._said_at = now
         remaining = None if said[1] is None else max(0.0, said[1] - (now - self._said_at))
         return View(
-            state=_state(status, turns_before),
+            state=_state(run, turns_before),
             completed=completed,
             total=total,
             position=completed + self._share_of_current(now, completed, total, remaining),
@@ -116,8 +116,9 @@ class Tracker:
         return min(0.95, spent / each) if each > 0 else 0.0
 
 
-def _state(status: RunStatus, turns_before: int | None) -> str:
-    state = str(status.state or "Waiting for the operator")
+def _state(run: Run, turns_before: int | None) -> str:
+    said = None if run.asks_again else run.status.state
+    state = str(said or "Waiting for the operator")
     if turns_before is None:
         return state
     if turns_before == 0:

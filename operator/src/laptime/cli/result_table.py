@@ -195,7 +195,8 @@ def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
     ]
     factor = "-" if row.factor is None else wording.factor(row.factor)
     if is_baseline and rate is not None:
-        factor = "1x (baseline)"
+        # Where a percentile failed in a repetition nothing can be compared with it.
+        factor = f"{'-' if row.factor is None else '1x'} (baseline)"
     return ["-" if rate is None else format_rate(rate), *percentiles, errors_of(row), factor]
 
 

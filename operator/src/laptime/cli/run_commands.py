@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -54,6 +55,7 @@ def run(
     The exit code is 0 when it succeeded and met its objectives, 2 when it missed one, 3 when the
     figures do not say of one whether it was met, else 1.
     """
+    from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
 
     longest = longest_of(timeout)
@@ -63,7 +65,7 @@ def run(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
     over = measured(cluster, target, manifest, again, output, longest)
-    _report(cluster, over, output)
+    _report(cluster, over, output, other_work(manifest, over))
 
 
 def watch(
@@ -104,11 +106,9 @@ def measured(
     only one that may be deleted; None: any of that name.
 
     Raises:
-        Mistake: the API server or the operator would refuse it, or it was not over after `longest`
-            seconds.
+        Mistake: the API server or the operator would refuse it, it began with other work than that
+            of its file, or it was not over after `longest` seconds.
     """
-    from laptime.cli.changed_work import other_work
-
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
     if before is not None and replaces is not None and before.uid != replaces:
@@ -122,7 +122,12 @@ def measured(
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
     if before is not None and not (before.over or before.deleting):
-        _refuse_other_work(manifest, before)
+        _refuse_other_work(
+            manifest,
+            before,
+            "Nothing was applied: wait until it is over and give --again, end it "
+            f"({program_name()} cancel {before.name}), or give --name NAME.",
+        )
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
     applied = cluster.apply_file(namespace, manifest, manifest.run)
@@ -130,21 +135,29 @@ def measured(
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
         )
-        if (other := other_work(manifest, applied)) is not None:
-            console.print(other, highlight=False, markup=False)
-    return _followed(cluster, applied.namespace, applied.name, output, longest)
+    there = f"{applied.name}{where(cluster, applied.namespace)}"
+    # A run that is queued takes what is there when it begins, and others apply files too.
+    changed = (
+        "Somebody changed what is in the cluster under that name while it was queued: give it a "
+        f"name of its own in the file. End the run:  {program_name()} cancel {there}"
+    )
+    return _followed(
+        cluster,
+        applied.namespace,
+        applied.name,
+        output,
+        longest,
+        lambda run: _refuse_other_work(manifest, run, changed),
+    )
 
 
-def _refuse_other_work(manifest: Manifest, before: Run) -> None:
+def _refuse_other_work(manifest: Manifest, run: Run, what_to_do: str) -> None:
     """Raise Mistake where a run that goes on measures other work than its file has by now."""
     from laptime.cli.changed_work import other_work
 
-    other = other_work(manifest, before)
+    other = None if run.over else other_work(manifest, run)
     if other is not None:
-        raise Mistake(
-            f"{before.name} goes on. {other} Nothing was applied: wait until it is over and give "
-            f"--again, end it ({program_name()} cancel {before.name}), or give --name NAME."
-        )
+        raise Mistake(f"{run.name} goes on. {other} {what_to_do}")
 
 
 def _refuse_what_was_edited(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
@@ -186,20 +199,35 @@ def where(cluster: Cluster, namespace: str) -> str:
 
 
 def _followed(
-    cluster: Cluster, namespace: str, name: str, output: Output, longest: float = math.inf
+    cluster: Cluster,
+    namespace: str,
+    name: str,
+    output: Output,
+    longest: float = math.inf,
+    judge: Callable[[Run], None] = lambda _: None,
 ) -> Run:
+    """Show the progress of a run, and return it when it is over.
+
+    `judge` is shown the run whenever it has begun with something, and may raise Mistake.
+    """
     from laptime.cli.display import open_display
     from laptime.cli.follow import NotOver, follow, goes_on
+
+    judged: object = None
+
+    def look() -> Run | None:
+        nonlocal judged
+        run = cluster.run(namespace, name)
+        began_with = run and (run.status.scripts, run.status.scenario_hash)
+        if run is not None and began_with != judged:
+            judged = began_with
+            judge(run)
+        return run
 
     console = progress_console(output)
     try:
         with open_display(console, name) as display:
-            return follow(
-                lambda: cluster.run(namespace, name),
-                display,
-                cluster.turns_before,
-                longest=longest,
-            )
+            return follow(look, display, cluster.turns_before, longest=longest)
     except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
         there, program = f"{name}{where(cluster, namespace)}", program_name()
         if goes_on(ended):
@@ -212,16 +240,17 @@ def _followed(
         raise
 
 
-def _report(cluster: Cluster, over: Run, output: Output) -> NoReturn:
+def _report(cluster: Cluster, over: Run, output: Output, other: str | None = None) -> NoReturn:
+    """Print a run that is over, and exit; `other`: why it is not what was asked for."""
     from laptime.cli.printing import open_console, print_all, print_document
-    from laptime.cli.result_table import exit_code, result_lines
+    from laptime.cli.result_table import result_lines
 
     if output is not Output.TABLE:
         print_document(
             {"name": over.name, "namespace": over.namespace, "status": over.status.to_wire()},
             output,
         )
-        raise typer.Exit(exit_code(over.status))
+        _exit(over, other)
     wide = open_console()
     print_all(result_lines(over, wide), wide)
     there = where(cluster, over.namespace)
@@ -236,6 +265,15 @@ def _report(cluster: Cluster, over: Run, output: Output) -> NoReturn:
     progress_console(output).print(
         "Look further:\n  " + "\n  ".join(further), highlight=False, soft_wrap=True
     )
+    _exit(over, other)
+
+
+def _exit(over: Run, other: str | None) -> NoReturn:
+    from laptime.cli.result_table import exit_code
+
+    if other is not None:
+        # What somebody waits for with a pipeline is the work of the file.
+        raise Mistake(other)
     raise typer.Exit(exit_code(over.status))
 
 

@@ -39,7 +39,18 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
+        """Whether the run has ended, and nobody waits for it to measure again."""
+        return self._ended and not self.asks_again
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether it has ended, and the operator has not seen yet that its trials are retried."""
+        if not self._ended or self.spec is None or self.spec.cancel:
+            return False
+        return self.spec.retry > (self.status.retries or 0)
+
+    @property
+    def _ended(self) -> bool:
         return self.status.state is not None and self.status.state.terminal
 
 

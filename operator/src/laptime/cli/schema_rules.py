@@ -80,7 +80,7 @@ def rule_violations(schema: Schema, document: Any) -> list[str]:
         ImportError: the library that evaluates CEL is not installed.
     """
     said = []
-    for path, value, rule in _rules(schema, _with_defaults(schema, document), ""):
+    for path, value, rule in _rules(schema, with_defaults(schema, document), ""):
         if not _holds(rule["rule"], value):
             said.append(f"{path}{rule.get('fieldPath', '')}: {rule['message']}".lstrip("."))
     return said
@@ -147,10 +147,10 @@ def _rules(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, Any, Ma
             yield from _rules(schema["items"], item, f"{path}[{place}]")
 
 
-def _with_defaults(schema: Schema, value: Any) -> Any:
-    """Return the value as the API server completes it before it looks at the rules."""
+def with_defaults(schema: Schema, value: Any) -> Any:
+    """Return the value as the API server completes it before it judges and stores it."""
     if isinstance(value, list) and "items" in schema:
-        return [_with_defaults(schema["items"], item) for item in value]
+        return [with_defaults(schema["items"], item) for item in value]
     if not isinstance(value, dict):
         return value
     properties = schema.get("properties", {})
@@ -163,7 +163,7 @@ def _with_defaults(schema: Schema, value: Any) -> Any:
         **value,
     }
     return {
-        name: _with_defaults(properties[name], child) if name in properties else child
+        name: with_defaults(properties[name], child) if name in properties else child
         for name, child in complete.items()
     }
 

@@ -45,10 +45,14 @@ def stored_document(cluster: Cluster, found: Run) -> str:
             f"{found.name} is over ({found.status.state}) and has no report{why}\n"
             f"What is known of it: {table}{there}"
         )
-    if stored is None:
+    if stored is None or not found.over:
+        # That of before its failed trials were asked for again has other figures than its status.
+        state = f"state {found.status.state or 'unknown'}"
+        if found.asks_again:
+            state = "its failed trials are asked for again"
         raise Mistake(
-            f"{found.name} has no report yet (state {found.status.state or 'unknown'}): it is "
-            f"written when the run is over. Its figures so far: {table}{there}"
+            f"{found.name} has no report yet ({state}): it is written when the run is over. Its "
+            f"figures so far: {table}{there}"
         )
     files = cluster.stored(found).files
     if JSON_FILE not in files:

@@ -176,7 +176,7 @@ def valid_scenarios(
     in_file = {one["metadata"]["name"]: one.get("data") or {} for one in config_maps}
     for document in documents:
         name = str(document["metadata"]["name"])
-        said, valid.checked = violations(document, _scenario_schema())
+        said, valid.checked = violations(document, scenario_schema())
         if said:
             raise _refused(f"Scenario {name}", said)
         texts: dict[tuple[str, str], str] = {}
@@ -238,7 +238,7 @@ def refuse_misfits(manifest: Manifest, elsewhere: Elsewhere) -> None:
     Raises:
         Mistake: the scenario is wrong, or the run does not fit it.
     """
-    judged = [(one, _scenario_schema()) for one in manifest.scenarios]
+    judged = [(one, scenario_schema()) for one in manifest.scenarios]
     if any(violations(one, schema)[0] for one, schema in [*judged, (manifest.run, _schema())]):
         return
     valid = valid_scenarios([*manifest.scenarios], [*manifest.config_maps], elsewhere)
@@ -328,7 +328,8 @@ def _schema() -> dict[str, Any]:
 
 
 @cache
-def _scenario_schema() -> dict[str, Any]:
+def scenario_schema() -> dict[str, Any]:
+    """Return the schema of scenarios, as the API server has it."""
     from laptime.api.crd import build_scenario_crd
 
     return _named(build_scenario_crd())

@@ -93,6 +93,7 @@ def verify(
         if ENVIRONMENT_VARIABLE not in os.environ:
             raise Mistake(f"Which run? {program_name()} verify FILE")
         raise typer.Exit(verify_in_a_job())
+    from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
 
     longest = longest_of(timeout)
@@ -109,6 +110,12 @@ def verify(
     answers = cluster.answers(run)
     if not keep:
         cluster.delete_run(run)
+    began = run.status.scenario_hash is not None
+    if began and (other := other_work(manifest, run)) is not None:
+        raise Mistake(
+            f"{run.name} checked other work than that of its file: {other} Somebody changed what "
+            "is in the cluster under that name meanwhile: give it a name of its own in the file."
+        )
     _show(answers, _verdicts(run), output)
 
 

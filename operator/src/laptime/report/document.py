@@ -11,13 +11,14 @@ from typing import Any
 from laptime.analysis import Summary
 from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
-from laptime.api.results import TrialResult
+from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import KeptScript
 from laptime.catalog import Scenario, stored_document
 from laptime.report.contents import End, Report
 from laptime.report.feeders import feeders_kept, without_rows
 from laptime.report.results import SCHEMA_VERSION
+from laptime.report.status import without_figures
 
 JSON_FILE = "results.json"
 MAX_JSON_BYTES = 600_000
@@ -71,7 +72,7 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
-    for document in _smaller_and_smaller(_document(report)):
+    for document in _smaller_and_smaller(_document(report), report.summary.rows):
         text = json_text(document)
         if len(text.encode()) > max_bytes:
             text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -154,7 +155,9 @@ def _without_metrics(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "script": script}
 
 
-def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _smaller_and_smaller(
+    document: dict[str, Any], whole_rows: Sequence[ResultRow]
+) -> Iterator[dict[str, Any]]:
     yield document
     copies: list[str] = []
     if scenario := document["scenario"]:
@@ -187,7 +190,8 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "uncorrectedFigures",
     )  # fmt: skip
     rows = [
-        {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
+        {key: value for key, value in without_figures(row).to_wire().items() if key not in texts}
+        for row in whole_rows
     ]
     left_out = [*copies, "trials", *(f"rows.{text}" for text in texts), "spec"]
     yield {**document, "trials": [], "rows": rows, "spec": None, "leftOut": left_out}

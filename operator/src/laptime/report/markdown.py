@@ -400,7 +400,7 @@ def _images(report: Report) -> Iterator[str]:
     said: dict[str, str] = {}
     for trial in report.trials:
         for part, image in trial.images.items():
-            whose = {"server": trial.server, "script": f"script of {trial.load}"}
+            whose = {"server": f"server {trial.server}", "script": f"script of {trial.load}"}
             said.setdefault(whose.get(part, part), image)
     if said:
         yield from ("", "## Images", "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from laptime.analysis.repeated import LATENCIES
 from laptime.analysis.script import first_metrics
-from laptime.api.results import ResponseTimes, ResultRow
+from laptime.api.results import LatencyFigures, ResponseTimes, ResultRow
 from laptime.api.script import ScriptFigures
 from laptime.report.scripts import says_more
 
@@ -64,26 +64,34 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
     for parts in (of_sent, ("script",)):
         shorter = [row.model_copy(update=dict.fromkeys(parts)) for row in shorter]
         yield shorter
-    yield [
-        row.model_copy(update={"latency": _together(row), "latency_figures": None})
-        for row in shorter
-    ]
+    yield [without_figures(row) for row in shorter]
 
 
-def _together(row: ResultRow) -> ResponseTimes | None:
-    """Return the response times of all repetitions together, which stand alone from here on.
+def without_figures(row: ResultRow) -> ResultRow:
+    """Return a row with the response times of all repetitions together, and no others of them.
 
-    What fell among failed requests in some repetitions is *failed* in the report, and is here too.
+    What fell among failed requests in some repetitions is *failed* in their figures, and is here.
     """
-    if row.latency is None or row.latency_figures is None:
-        return row.latency
+    return row.model_copy(
+        update={
+            "latency": _together(row.latency, row.latency_figures),
+            "latency_figures": None,
+            "uncorrected_latency": _together(row.uncorrected_latency, row.uncorrected_figures),
+            "uncorrected_figures": None,
+        }
+    )
+
+
+def _together(times: ResponseTimes | None, figures: LatencyFigures | None) -> ResponseTimes | None:
+    if times is None or figures is None:
+        return times
     failed = [
         metric
         for metric in LATENCIES
         if metric.share is not None
-        if (figure := row.latency_figures.of(metric)) is not None and figure.failed
+        if (figure := figures.of(metric)) is not None and figure.failed
     ]
-    return row.latency.model_copy(update={f"{metric.value}_seconds": None for metric in failed})
+    return times.model_copy(update={f"{metric.value}_seconds": None for metric in failed})
 
 
 def _with_metrics(script: ScriptFigures, most: int) -> ScriptFigures:

@@ -86,8 +86,8 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
 def manifest_to_repeat(report: Report) -> str:
     """Return the BenchmarkRun that measures the same again in the same order, as YAML.
 
-    A scenario that does not come with Laptime stands before it. What is missing of it, such as the
-    rows of its feeders, is said in comments at the beginning.
+    A scenario that does not come with Laptime stands before it. What is missing of it, and
+    ConfigMaps of scripts, is said in comments at the beginning.
     """
     spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
     for name in _ORDERS:
@@ -109,6 +109,20 @@ def manifest_to_repeat(report: Report) -> str:
 
 def _missing(report: Report) -> list[str]:
     """Return what whoever repeats the run has to have besides its manifest, in lines."""
+    return [*_missing_scenario(report), *_missing_scripts(report)]
+
+
+def _missing_scripts(report: Report) -> list[str]:
+    hashes = {one.config_map: one.hash for one in report.scripts}
+    return [
+        f"It needs ConfigMap {name} in namespace {report.namespace} as it was when the run began"
+        # Results of older versions do not say it.
+        + (f" (hash {hashes[name]})." if name in hashes else ".")
+        for name in report.spec.script_config_maps
+    ]
+
+
+def _missing_scenario(report: Report) -> list[str]:
     scenario, where = report.scenario, report.namespace
     as_it_was = f"scenario {report.spec.scenario} as it was (work {report.scenario_hash})"
     if scenario is not None and not scenario.builtin and report.feeders:

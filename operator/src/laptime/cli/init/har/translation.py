@@ -140,8 +140,8 @@ def _write(
     ]
     into.to_write += filling.unsure
     into.to_write.append(
-        "whether the bodies may be seen by whoever may read the scenario: what was typed into "
-        "forms stands in them, but for passwords"
+        "whether the addresses and the bodies may be seen by whoever may read the scenario: what "
+        "was typed into forms stands in them, but for what is called as passwords and keys are"
     )
 
 

@@ -23,8 +23,15 @@ _NOISE = re.compile(
 # In the words of a name, a - between two: what means nothing else anywhere, then whole words.
 _SECRET = re.compile(
     r"passw|passphrase|passcode|pwd|secret(?!ar)|token|credential|authori[sz]|signature|assertion|"
-    r"saml|verifier|[cx]srf|api-?key|-key$|\b((user|new|old)?(pass|pw)\d*|auth|jwt|otp|cvc|cvv)\b|"
-    r"\b(session|sid)$|^(session-?id|jsessionid|phpsessid|sig|pin)$"
+    r"saml|verifier|[cx]srf|bearer|(api|app)-?key|-key$|session-?id$|"
+    r"\b((user|new|old)?(pass|pw)\d*|auth|jwt|otp|cvc|cvv)\b|"
+    r"\b(session|sid|pin)$|\bpin-?code$|phpsessid$|^sig$"
+)
+# In an address these are secrets only where the value is one: a sort key is none.
+_DRAWN_SECRETS = ("key", "code")
+# A name with a value in a text: of JSON, GraphQL, XML, settings and parts. A variable has none.
+_NAMED_IN_TEXT = re.compile(
+    r"(?<![\w$-])([A-Za-z][\w-]*)[\\\"']*\s*[:=>](?!\s*\$)|\bname\s*=\s*[\"']?([\w-]+)"
 )
 # These say what kind of secret is meant, or how much text: a server takes no other value.
 _NO_SECRET = re.compile(
@@ -67,7 +74,7 @@ class Filling:
     wanted: dict[str, str] = field(default_factory=dict)
     """Feeders whose values are to be written, with what they are."""
     unsure: list[str] = field(default_factory=list)
-    """Where the text of a secret stood that may be no secret there, a line for each place."""
+    """Where a secret may stand, or what stood may be none there, a line for each place."""
     _answered: dict[str, _Answered] = field(default_factory=dict)
     _cookies: dict[str, _Answered] = field(default_factory=dict)
     _secrets: dict[str, str] = field(default_factory=dict)
@@ -146,16 +153,24 @@ class Filling:
         path, mark, query = entry.path.partition("?")
         segments = []
         for segment in path.split("/"):
-            value = unquote(segment)
+            # As in /cart;jsessionid=…
+            plain, *parameters = segment.split(";")
+            value = unquote(plain)
             name = self._known(value, id_here=bool(_SEGMENT_ID.fullmatch(value)))
-            segments.append(f"{{{{{name}}}}}" if name else _safe(segment))
-        pairs = []
-        for pair in query.split("&") if mark else []:
-            key, equals, value = pair.partition("=")
-            found = self._value(unquote(key), unquote(value.replace("+", " ")), entry)
-            written = found.written(_safe) if isinstance(found, Template) else _safe(value)
-            pairs.append(f"{_safe(key)}{equals}{written}")
+            written = [f"{{{{{name}}}}}" if name else _safe(plain)]
+            written += [self._pair(one, entry) for one in parameters]
+            segments.append(";".join(written))
+        pairs = [self._pair(one, entry) for one in query.split("&")] if mark else []
         return "/".join(segments) + mark + "&".join(pairs)
+
+    def _pair(self, pair: str, entry: Entry) -> str:
+        """Return a name with its value, as they stand in an address."""
+        key, equals, value = pair.partition("=")
+        name, plain = unquote(key), unquote(value.replace("+", " "))
+        secret = _is_secret(name) or (name.lower() in _DRAWN_SECRETS and _is_drawn(plain))
+        found = self._value(name, plain, entry, secret=secret)
+        written = found.written(_safe) if isinstance(found, Template) else _safe(value)
+        return f"{_safe(key)}{equals}{written}"
 
     def _header(self, name: str, value: str, entry: Entry) -> str:
         if not _is_secret(name):
@@ -187,12 +202,14 @@ class Filling:
                     self.notes.append(note)
 
     def _body(self, body: str, media_type: str, entry: Entry) -> str:
-        if "json" in media_type:
+        form = media_type.startswith("application/x-www-form-urlencoded")
+        # Beacons, and whoever leaves the header out, send JSON as another type.
+        if "json" in media_type or (body.lstrip()[:1] in ("{", "[") and not form):
             try:
                 return json_text(self._tree("", json.loads(body), entry))
             except ValueError:
-                return self._text(body, entry, "|raw")
-        if media_type.startswith("application/x-www-form-urlencoded"):
+                return self._text(body, entry, "|raw" if "json" in media_type else "")
+        if form:
             pairs = []
             for key, value in parse_qsl(body, keep_blank_values=True):
                 found = self._value(key, value, entry)
@@ -211,6 +228,7 @@ class Filling:
         """
         if self.keep_secrets:
             return escaped(body)
+        self._look_for_secrets(body, "the body", entry)
         # Each form that it may have, with what is written for it.
         forms: dict[str, tuple[str, str]] = {}
         for secret, name in self._secrets.items():
@@ -233,9 +251,21 @@ class Filling:
         if not self.keep_secrets and said not in self.unsure:
             self.unsure.append(said)
 
+    def _look_for_secrets(self, text: str, where: str, entry: Entry) -> None:
+        """Say that a secret may stand in a text, where a name in it is one of secrets."""
+        said = f"whether a secret stands in {where} of {entry.title}: it is written as it was sent"
+        names = (found[1] or found[2] for found in _NAMED_IN_TEXT.finditer(text))
+        if not self.keep_secrets and said not in self.unsure and any(map(_is_secret, names)):
+            self.unsure.append(said)
+
     def _tree(self, key: str, node: Any, entry: Entry) -> Any:
         if isinstance(node, Mapping):
-            return {name: self._tree(str(name), one, entry) for name, one in node.items()}
+            # As a form is sent as JSON: {"name": "password", "value": …}.
+            called = str(node.get("name") or "")
+            return {
+                name: self._tree(called if called and name == "value" else str(name), one, entry)
+                for name, one in node.items()
+            }
         if isinstance(node, list):
             return [self._tree(key, one, entry) for one in node]
         if node is None or isinstance(node, bool | float):
@@ -243,15 +273,23 @@ class Filling:
         found = self._value(key, str(node), entry)
         return Template(found.parts, isinstance(node, int)) if found is not None else node
 
-    def _value(self, key: str, value: str, entry: Entry) -> Template | None:
-        """Return the template of a value that has a name; None: it stands as it is."""
+    def _value(
+        self, key: str, value: str, entry: Entry, secret: bool | None = None
+    ) -> Template | None:
+        """Return the template of a value that has a name; None: it stands as it is.
+
+        `secret` says whether it is one; None: its key does.
+        """
+        secret = _is_secret(key) if secret is None else secret
         words = words_of(key)
         is_id = bool(words) and words[-1] in _IDS
-        known = self._known(value, id_here=is_id, secret_here=_is_secret(key))
-        if known is not None and value in self._secrets and not _is_secret(key):
+        known = self._known(value, id_here=is_id, secret_here=secret)
+        if known is not None and value in self._secrets and not secret:
             self._doubt(known, f"the field {key}", entry)
-        if known is None and _is_secret(key) and value:
+        if known is None and secret and value:
             known = self._secret(key, value, f"the field {key}", entry)
+        if known is None:
+            self._look_for_secrets(value, f"the field {key}", entry)
         return named(known) if known is not None else None
 
     # What values are called ---------------------------------------------------------------
