@@ -39,6 +39,13 @@ def _other_spec(kept: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return there != asked
 
 
+def _merged(kept: Any, wanted: Any) -> Any:
+    """Return what an apply makes of fields that another manager has."""
+    if not (isinstance(kept, dict) and isinstance(wanted, dict)):
+        return wanted
+    return {**kept, **{key: _merged(kept.get(key), one) for key, one in wanted.items()}}
+
+
 class FakeApiServer:
     """Answers GET, POST, PUT, server-side apply and DELETE; remembers what was asked."""
 
@@ -55,6 +62,8 @@ class FakeApiServer:
         """What the operator would write: each read of a run takes the next one, the last stays."""
         self.status_of_new: dict[str, Any] = {}
         self.deleted: set[str] = set()
+        self.others_applied = False
+        """Whether the fields of what is there are another manager's."""
         self.may_list_results = True
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
@@ -121,8 +130,11 @@ class FakeApiServer:
                 return self.refuse_judged
             document = yaml.safe_load(body)
             kept = self.objects.get(where)
-            if method == "PATCH" and kept is not None and _other_spec(kept, document):
-                return 422, REFUSED_CHANGE
+            if method == "PATCH" and kept is not None:
+                if self.others_applied:
+                    document["spec"] = _merged(kept["spec"], document["spec"])
+                if _other_spec(kept, document):
+                    return 422, REFUSED_CHANGE
             return 200, document
         if method == "POST":
             document = yaml.safe_load(body)
@@ -138,7 +150,8 @@ class FakeApiServer:
             self.applied.append(document)
             kept = self.objects.get(where)
             if kept is not None:
-                kept["spec"] = document.get("spec")
+                spec = document.get("spec")
+                kept["spec"] = _merged(kept["spec"], spec) if self.others_applied else spec
                 return 200, kept
             return 201, self.put(where, document | {"status": self.status_of_new})
         if where == "/version":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -349,6 +350,31 @@ def test_without_again_the_old_result_is_shown(
     assert code == 0
     assert "finished already" in out
     assert "DELETE" not in [method for method, _ in fake.requests]
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_what_an_edited_file_has_no_more_and_the_run_has_still_is_told(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+    over: bool,
+) -> None:
+    # kubectl applied it with both; of fields of another manager an apply takes nothing away.
+    stored = copy.deepcopy(manifest["spec"])
+    stored["topology"]["pgbouncer"] = {"poolSize": 25}
+    stored["objectives"] = [{"server": "axum", "load": "closed", "metric": "p99", "atMost": "5ms"}]
+    stored["ttlSecondsAfterFinished"] = 60
+    status = finished_status if over else {"state": "Running"}
+    kept = fake.put(RUN, {"spec": stored, "status": status})
+    fake.others_applied = True
+    code, out, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "has another topology.pgbouncer, objectives than the file." in " ".join(err.split())
+    assert ("finished already" in out) is over
+    assert kept["spec"]["topology"]["pgbouncer"]
 
 
 def own_scenario(path: str) -> dict[str, Any]:

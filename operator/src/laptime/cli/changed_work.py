@@ -50,6 +50,50 @@ def same_scenario(there: Document, wanted: Document) -> bool:
     return bool(one["spec"] == other["spec"])
 
 
+def other_run(manifest: Manifest, run: Run) -> str | None:
+    """Return what is another than in its file of a run that was applied as it stands there.
+
+    None: nothing, or that cannot be told.
+    """
+    fields = _other_fields(manifest, run)
+    if fields:
+        return f"The run in the cluster has another {', '.join(fields)} than the file."
+    return other_work(manifest, run)
+
+
+def _other_fields(manifest: Manifest, run: Run) -> list[str]:
+    """Return the fields of a run's spec that are not as in its file, although it was applied.
+
+    What another program applied, kubectl for one, an apply of a file without it leaves where it is,
+    and so the API server sees no change.
+    """
+    from pydantic import ValidationError
+
+    from laptime.api.spec import CHANGEABLE, BenchmarkRunSpec
+    from laptime.cli.validate_command import as_taken
+
+    if run.spec is None:
+        return []
+    try:
+        wanted = BenchmarkRunSpec.model_validate(as_taken(manifest.run)["spec"]).with_control()
+    except ValidationError:
+        # The API server took it, so a newer version knows more of it.
+        return []
+    found = _differing(run.spec.to_wire(), wanted.to_wire())
+    return [one for one in found if one.partition(".")[0] not in CHANGEABLE]
+
+
+def _differing(there: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    found = []
+    for key, one in there.items():
+        other = wanted.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            found += [f"{key}.{below}" for below in _differing(one, other)]
+        elif one != other:
+            found.append(key)
+    return found
+
+
 def _other_scripts(manifest: Manifest, run: Run) -> list[str]:
     from laptime.manifests.kept_scripts import script_hash
 

@@ -55,7 +55,7 @@ def run(
     The exit code is 0 when it succeeded and met its objectives, 2 when it missed one, 3 when the
     figures do not say of one whether it was met, else 1.
     """
-    from laptime.cli.changed_work import other_work
+    from laptime.cli.changed_work import other_run
     from laptime.cli.manifest_file import read_manifest
 
     longest = longest_of(timeout)
@@ -65,7 +65,7 @@ def run(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
     over = measured(cluster, target, manifest, again, output, longest)
-    _report(cluster, over, output, other_work(manifest, over))
+    _report(cluster, over, output, other_run(manifest, over))
 
 
 def watch(
@@ -122,7 +122,7 @@ def measured(
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
     if before is not None and not (before.over or before.deleting):
-        _refuse_other_work(
+        _refuse_other_run(
             manifest,
             before,
             "Nothing was applied: wait until it is over and give --again, end it "
@@ -147,15 +147,15 @@ def measured(
         applied.name,
         output,
         longest,
-        lambda run: _refuse_other_work(manifest, run, changed),
+        lambda run: _refuse_other_run(manifest, run, changed),
     )
 
 
-def _refuse_other_work(manifest: Manifest, run: Run, what_to_do: str) -> None:
+def _refuse_other_run(manifest: Manifest, run: Run, what_to_do: str) -> None:
     """Raise Mistake where a run that goes on measures other work than its file has by now."""
-    from laptime.cli.changed_work import other_work
+    from laptime.cli.changed_work import other_run
 
-    other = None if run.over else other_work(manifest, run)
+    other = None if run.over else other_run(manifest, run)
     if other is not None:
         raise Mistake(f"{run.name} goes on. {other} {what_to_do}")
 
