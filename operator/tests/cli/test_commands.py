@@ -327,6 +327,33 @@ def test_who_would_not_wait_longer_is_told_how_far_the_run_is(
     assert "Come back:  laptime watch demo" in out
 
 
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_who_loses_the_cluster_is_told_the_way_back(
+    command: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    answer = fake.answer
+
+    def lost(method: str, path: str, body: bytes) -> Any:
+        looked = sum(one == ("GET", RUN) for one in fake.requests)
+        if method == "GET" and looked > 1:
+            return 503, {"kind": "Status", "message": "gone"}
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", lost)
+    what = manifest_file if command == "run" else "demo"
+    code, out, err = laptime(command, what, "--timeout", "1s", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "the API server answers 503" in err
+    assert "Come back:  laptime watch demo" in out
+
+
 def test_a_time_to_wait_that_is_none_is_refused_before_anything_is_applied(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:

@@ -228,7 +228,7 @@ def _followed(
     try:
         with open_display(console, name) as display:
             return follow(look, display, cluster.turns_before, longest=longest)
-    except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
+    except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
         there, program = f"{name}{where(cluster, namespace)}", program_name()
         if goes_on(ended):
             console.print(
