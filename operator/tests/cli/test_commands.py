@@ -952,6 +952,27 @@ def test_the_next_command_is_said_with_the_namespace_of_the_run(
     assert out.endswith(f":  laptime {then} demo\n")
 
 
+def test_a_run_without_failed_trials_is_not_asked_for_them(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any, finished_status: Any
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo has no failed trials: all was measured" in err
+    assert fake.applied == []
+
+
+def test_a_cancelled_run_does_not_go_on(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any
+) -> None:
+    spec = {**manifest["spec"], "cancel": True, "suspend": True}
+    fake.put(RUN, {"spec": spec, "status": {"state": "Finishing"}})
+    code, _, err = laptime("resume", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo was cancelled, which cannot be taken back" in err
+    assert fake.applied == []
+
+
 @pytest.mark.parametrize("state", ["Running", "Queued"])
 def test_a_run_that_goes_on_is_not_asked_again(
     laptime: Laptime, fake: Any, kubeconfig: Path, state: str

@@ -119,7 +119,9 @@ def measured(
     if before is not None and (before.deleting or (again and finished)):
         if finished:
             _refuse_what_cannot_be(cluster, namespace, manifest)
-        console.print(f"Deleting the finished run {before.name} and its results.")
+            console.print(f"Deleting the finished run {before.name} and its results.")
+        else:
+            console.print(f"Waiting for {before.name} to be gone, which is being deleted.")
         cluster.delete_run(before)
     if before is not None and not (before.over or before.deleting):
         _refuse_other_work(
