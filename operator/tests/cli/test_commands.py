@@ -813,6 +813,16 @@ class TestMistakes:
         assert code == 1
         assert "Cannot read the kubeconfig" in err
 
+    @pytest.mark.parametrize("text", ["- a\n", "just words\n"])
+    def test_a_file_that_is_no_kubeconfig(
+        self, text: str, laptime: Laptime, manifest_file: Path, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "other.yaml"
+        path.write_text(text)
+        code, _, err = laptime("run", manifest_file, "--kubeconfig", path)
+        assert code == 1
+        assert "Cannot read the kubeconfig: it is none" in err
+
     def test_unknown_context(self, laptime: Laptime, kubeconfig: Path) -> None:
         code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig, "--context", "b")
         assert code == 1
@@ -879,7 +889,7 @@ def test_the_runs_that_come_before_one_are_counted(fake: Any, kubeconfig: Path) 
     assert cluster.turns_before(older) == 1
     (asked, *_) = (path for _, path in fake.requests if "fieldSelector" in path)
     # Those that are over are not even sent.
-    assert "status.state%21%3DSucceeded%2Cstatus.state%21%3DFailed" in asked
+    assert all(f"status.state%21%3D{one}" in asked for one in ("Succeeded", "Failed", "Cancelled"))
     fake.refuse = (403, {"kind": "Status", "message": "runs is forbidden"})
     assert cluster.turns_before(mine) is None
 
