@@ -328,6 +328,33 @@ def test_who_would_not_wait_longer_is_told_how_far_the_run_is(
     assert "Come back:  laptime watch demo" in out
 
 
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_who_loses_the_cluster_is_told_the_way_back(
+    command: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    answer = fake.answer
+
+    def lost(method: str, path: str, body: bytes) -> Any:
+        looked = sum(one == ("GET", RUN) for one in fake.requests)
+        if method == "GET" and looked > 1:
+            return 503, {"kind": "Status", "message": "gone"}
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", lost)
+    what = manifest_file if command == "run" else "demo"
+    code, out, err = laptime(command, what, "--timeout", "1s", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "the API server answers 503" in err
+    assert "Come back:  laptime watch demo" in out
+
+
 def test_a_time_to_wait_that_is_none_is_refused_before_anything_is_applied(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:
@@ -812,6 +839,16 @@ class TestMistakes:
         assert code == 1
         assert "Cannot read the kubeconfig" in err
 
+    @pytest.mark.parametrize("text", ["- a\n", "just words\n"])
+    def test_a_file_that_is_no_kubeconfig(
+        self, text: str, laptime: Laptime, manifest_file: Path, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "other.yaml"
+        path.write_text(text)
+        code, _, err = laptime("run", manifest_file, "--kubeconfig", path)
+        assert code == 1
+        assert "Cannot read the kubeconfig: it is none" in err
+
     def test_unknown_context(self, laptime: Laptime, kubeconfig: Path) -> None:
         code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig, "--context", "b")
         assert code == 1
@@ -878,7 +915,7 @@ def test_the_runs_that_come_before_one_are_counted(fake: Any, kubeconfig: Path) 
     assert cluster.turns_before(older) == 1
     (asked, *_) = (path for _, path in fake.requests if "fieldSelector" in path)
     # Those that are over are not even sent.
-    assert "status.state%21%3DSucceeded%2Cstatus.state%21%3DFailed" in asked
+    assert all(f"status.state%21%3D{one}" in asked for one in ("Succeeded", "Failed", "Cancelled"))
     fake.refuse = (403, {"kind": "Status", "message": "runs is forbidden"})
     assert cluster.turns_before(mine) is None
 
@@ -949,6 +986,27 @@ def test_the_next_command_is_said_with_the_namespace_of_the_run(
     assert out.endswith(f":  laptime {then} demo -n other\n")
     _, out, _ = laptime(command, "demo", "--kubeconfig", kubeconfig)
     assert out.endswith(f":  laptime {then} demo\n")
+
+
+def test_a_run_without_failed_trials_is_not_asked_for_them(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any, finished_status: Any
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo has no failed trials: all was measured" in err
+    assert fake.applied == []
+
+
+def test_a_cancelled_run_does_not_go_on(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any
+) -> None:
+    spec = {**manifest["spec"], "cancel": True, "suspend": True}
+    fake.put(RUN, {"spec": spec, "status": {"state": "Finishing"}})
+    code, _, err = laptime("resume", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo was cancelled, which cannot be taken back" in err
+    assert fake.applied == []
 
 
 @pytest.mark.parametrize("state", ["Running", "Queued"])

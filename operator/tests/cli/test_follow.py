@@ -133,6 +133,17 @@ def test_a_long_outage_ends_it() -> None:
         _follow([Unreachable("gone")], repeat_first=1000)
 
 
+def test_a_cluster_that_is_out_of_reach_is_waited_for_no_longer_than_the_run() -> None:
+    clock = Clock()
+
+    def fetch() -> Run | None:
+        raise Unreachable("gone")
+
+    with pytest.raises(Unreachable):
+        follow(fetch, Recorder(), clock=clock, sleep=clock.sleep, longest=10.0)
+    assert 10 <= clock.now < 12
+
+
 def test_a_silent_operator_is_mentioned(manifest: Any) -> None:
     _, recorder = _follow(
         [_run(manifest, {}), _run(manifest, {"state": "Succeeded"})], repeat_first=60

@@ -58,6 +58,18 @@ def test_a_baseline_that_nothing_can_be_compared_with_has_no_factor(
     assert "- (baseline)" in text
 
 
+@pytest.mark.parametrize("state", ["Cancelled", "Failed"])
+def test_a_run_that_did_not_succeed_has_its_verdict_of_what_was_measured(
+    state: str, manifest: Any, finished_status: Any
+) -> None:
+    (condition,) = finished_status["conditions"]
+    ended = {**condition, "status": "False", "reason": "OutOfTime", "message": "too long"}
+    status = {**finished_status, "state": state, "conditions": [ended]}
+    assert f"demo: {state}. OutOfTime: too long. axum is the fastest." in _printed(manifest, status)
+    nothing = {**status, "results": []}
+    assert f"demo: {state}. OutOfTime: too long\n" in _printed(manifest, nothing)
+
+
 def _with_cause(status: Any) -> Any:
     status["results"][1] |= {
         "limitedBy": {"cause": "postgresCpu", "evidence": "Postgres used 1.98 cores of 2"},

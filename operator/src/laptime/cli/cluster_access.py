@@ -82,6 +82,9 @@ class Cluster:
             namespace = str(chosen.get("context", {}).get("namespace") or "default")
         except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
             raise Mistake(f"Cannot read the kubeconfig: {error}") from error
+        except (TypeError, AttributeError) as error:
+            # It is YAML, but a list or a word stands where the client looks for fields.
+            raise Mistake("Cannot read the kubeconfig: it is none (kind: Config)") from error
         except ConfigException as error:
             namespace = cls._connect_in_pod(configuration, error, explicit=bool(path or context))
         return cls(client.ApiClient(configuration), namespace)
@@ -123,7 +126,7 @@ class Cluster:
         """
         from laptime.reconcile.queue import card_of, turns_before
 
-        over = (State.SUCCEEDED, State.FAILED)
+        over = [state for state in State if state.terminal]
         try:
             found: Any = self._custom.list_cluster_custom_object(
                 GROUP,
@@ -522,7 +525,8 @@ class Cluster:
         return {
             one["metadata"]["labels"][TRIAL_LABEL]: one["data"][PAYLOAD_KEY]
             for one in self.stored(run).objects
-            if PAYLOAD_KEY in (one.get("data") or {})
+            # Whoever may write ConfigMaps may have made one without the label.
+            if PAYLOAD_KEY in (one.get("data") or {}) and TRIAL_LABEL in one["metadata"]["labels"]
         }
 
     def profiles(self, run: Run) -> list[Profile]:

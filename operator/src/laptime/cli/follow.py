@@ -69,7 +69,8 @@ def follow(
         try:
             run = fetch()
         except Unreachable as error:
-            if clock() - last_answer > _UNREACHABLE_SECONDS:
+            # Whoever would wait no longer than that does not do so for the cluster either.
+            if clock() - last_answer > _UNREACHABLE_SECONDS or clock() - started >= longest:
                 raise
             warn_once(f"{error}; trying again")
             sleep(2 * POLL_SECONDS)

@@ -75,7 +75,10 @@ def _headline(run: Run) -> Text:
     elif status.state in (State.FAILED, State.CANCELLED):
         style = "bold red" if status.state is State.FAILED else "bold yellow"
         if succeeded is not None:
-            said = f"{succeeded.reason}: {succeeded.message}"
+            why = f"{succeeded.reason}: {succeeded.message}"
+            # What was measured counts, and what is to be known of it stands there alone.
+            measured = any(row.trials for row in status.results or [])
+            said = f"{why}. {said}" if said and measured and said not in why else why
     elif status.progress is not None:
         said = status.progress.text
     text = Text(f"{run.name}: {status.state or 'not started'}", style)

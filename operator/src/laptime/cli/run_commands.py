@@ -119,7 +119,9 @@ def measured(
     if before is not None and (before.deleting or (again and finished)):
         if finished:
             _refuse_what_cannot_be(cluster, namespace, manifest)
-        console.print(f"Deleting the finished run {before.name} and its results.")
+            console.print(f"Deleting the finished run {before.name} and its results.")
+        else:
+            console.print(f"Waiting for {before.name} to be gone, which is being deleted.")
         cluster.delete_run(before)
     if before is not None and not (before.over or before.deleting):
         _refuse_other_run(
@@ -228,7 +230,7 @@ def _followed(
     try:
         with open_display(console, name) as display:
             return follow(look, display, cluster.turns_before, longest=longest)
-    except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
+    except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
         there, program = f"{name}{where(cluster, namespace)}", program_name()
         if goes_on(ended):
             console.print(

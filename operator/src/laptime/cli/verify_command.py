@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.cli.mistakes import Mistake, NewerVersion
+from laptime.cli.mistakes import Mistake, NewerVersion, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -184,7 +184,7 @@ def _followed(
                 cluster.turns_before,
                 longest=longest,
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
+    except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
         if goes_on(ended):
             console.print(
                 f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from laptime.api.results import RowState
 from laptime.cli.mistakes import Mistake, NewerVersion
 from laptime.cli.options import (
     Context,
@@ -47,6 +48,8 @@ def resume(
     """Let a run that pauses queue again; what it has measured is kept."""
     cluster = connect(kubeconfig, context)
     run = _unfinished(cluster, namespace_of(namespace, None, cluster), name)
+    if run.spec is not None and run.spec.cancel:
+        raise Mistake(f"{name} was cancelled, which cannot be taken back: it ends")
     cluster.change_run(run, {"suspend": False})
     typer.echo(f"{name} goes on when it has its turn. Watch:  {_next('watch', cluster, run)}")
 
@@ -79,6 +82,12 @@ def retry(
         raise NewerVersion(name)
     if run.spec.cancel:
         raise Mistake(f"{name} was cancelled: apply it under another name, or with --again")
+    rows = run.status.results or []
+    if rows and all(row.state is RowState.MEASURED for row in rows):
+        raise Mistake(
+            f"{name} has no failed trials: all was measured. To measure anew, apply it under "
+            "another name, or with --again"
+        )
     cluster.change_run(run, {"retry": max(run.spec.retry, run.status.retries or 0) + 1})
     watch = _next("watch", cluster, run)
     typer.echo(f"{name} queues again for its failed trials. Watch:  {watch}")
