@@ -72,7 +72,7 @@ class Store:
 
     def _record(self, checkout: Path, name: str) -> Path:
         # As laptime_cluster/images.py finds it.
-        mark = hashlib.sha256(str(checkout).encode()).hexdigest()[:16]
+        mark = hashlib.sha256(str(checkout.resolve()).encode()).hexdigest()[:16]
         return self.folder / f".of-{mark}" / name
 
     @contextmanager
