@@ -135,6 +135,18 @@ def test_endpoints_have_figures_of_their_own() -> None:
     assert total == pytest.approx(8 / 2.0)
 
 
+def test_what_comes_after_the_window_is_of_the_endpoint_that_it_was_asked_of() -> None:
+    late = phase([1000] * 640 + [1_000_000] * 640, window=10.0, completedInWindow=1216)
+    quick, slow = ({**late["endpoints"]["list"], "requests": 640} for _ in range(2))
+    quick["completedInWindow"], slow["completedInWindow"] = 640, 576
+    late["endpoints"] = {"quick": quick, "slow": slow}
+    found = result_of(document(late)).endpoints
+    assert {name: one.requests_per_second for name, one in found.items()} == {
+        "quick": 64.0,
+        "slow": 57.6,
+    }
+
+
 def test_a_script_with_a_name_for_each_request_stays_small() -> None:
     many = phase([1000] * 10)
     half = many["endpoints"]["list"]

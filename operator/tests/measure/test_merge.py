@@ -85,6 +85,9 @@ def recorded(samples: list[Sample], clock: float, duration: float | None) -> dic
         endpoints[name] = {
             "requests": len(mine),
             "errors": len(mine) - len(right),
+            "completedInWindow": sum(
+                duration is None or one.at + one.took_us / 1e6 <= duration for one in right
+            ),
             "latency": encoded([one.took_us for one in right]),
             "serverTime": encoded([one.took_us for one in right]),
             "connect": encoded([]),

@@ -44,6 +44,7 @@ type endpoint struct {
 	name     string
 	requests int64
 	errors   int64
+	inWindow int64
 	latency  Histogram
 	server   Histogram
 	connect  Histogram
@@ -88,7 +89,6 @@ type Recorder struct {
 	openFrom  int
 	spare     []*Histogram
 	windowEnd int64 // 0: the window ends with the last response
-	inWindow  int64
 	inHalf    int64 // right answers within the second half of the window, not shifted
 }
 
@@ -240,7 +240,7 @@ func (r *Recorder) begin(first int64) {
 func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 	if r.windowEnd == 0 || ep.uncorrected == nil {
 		if r.windowEnd == 0 || s.Done <= r.windowEnd {
-			r.inWindow++
+			ep.inWindow++
 		}
 		return
 	}
@@ -249,7 +249,7 @@ func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 		ep.shortest = took
 	}
 	if s.Done <= r.windowEnd+ep.shortest {
-		r.inWindow++
+		ep.inWindow++
 	}
 	if s.Done <= r.windowEnd && s.Done > (r.start+r.windowEnd)/2 {
 		r.inHalf++

@@ -90,6 +90,11 @@ func TestTheWindowOfAnOpenLoadIsThatOfEachEndpoint(t *testing.T) {
 	if err != nil || p.CompletedInWindow != 100 {
 		t.Errorf("%d of 100 within the window, %v", p.CompletedInWindow, err)
 	}
+	for _, name := range []string{"fast", "slow"} {
+		if got := p.Endpoints[name].CompletedInWindow; got != 50 {
+			t.Errorf("%s: %d of 50 within the window", name, got)
+		}
+	}
 }
 
 func TestTheWindowOfAClosedLoadEndsWhenItsTimeIsOver(t *testing.T) {
@@ -101,5 +106,25 @@ func TestTheWindowOfAClosedLoadEndsWhenItsTimeIsOver(t *testing.T) {
 	p, err := Merge(recorder)
 	if err != nil || p.CompletedInWindow != 8 {
 		t.Errorf("%d of 10 within the window, expected 8, %v", p.CompletedInWindow, err)
+	}
+}
+
+func TestEachEndpointHasItsOwnAnswersWithinTheWindow(t *testing.T) {
+	loops := make([]*Recorder, 2)
+	for i := range loops {
+		loops[i] = NewRecorder(time.Unix(1_700_000_000, 0), 0, []string{"quick", "slow"})
+		loops[i].SetWindowEnd(10e9)
+		for n := range int64(10) {
+			loops[i].Record(&Sample{Endpoint: 0, Issued: n * 1e9, Done: n*1e9 + 1e6, Status: 200})
+			loops[i].Record(&Sample{Endpoint: 1, Issued: n*1e9 + 1e6, Done: n*1e9 + 1001e6, Status: 200})
+		}
+	}
+	p, err := Merge(loops...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick, slow := p.Endpoints["quick"].CompletedInWindow, p.Endpoints["slow"].CompletedInWindow
+	if quick != 20 || slow != 18 || p.CompletedInWindow != quick+slow {
+		t.Errorf("%d quick (20), %d slow (18), %d in all (38)", quick, slow, p.CompletedInWindow)
 	}
 }

@@ -367,6 +367,9 @@ def _endpoint(parts: list[Document]) -> Document:
     merged: Document = {
         key: sum(part.get(key, 0) for part in parts) for key in ("requests", "errors")
     }
+    in_window = [part.get("completedInWindow") for part in parts]
+    if None not in in_window:
+        merged["completedInWindow"] = sum(in_window)
     for key in _ENDPOINT_HISTOGRAMS:
         texts = [part[key] for part in parts if part.get(key)]
         if texts or key != "uncorrectedLatency":
