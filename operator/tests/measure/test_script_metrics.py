@@ -190,8 +190,18 @@ def test_a_part_by_tags_that_one_generator_had_no_room_for_is_left_out() -> None
 def test_a_metric_that_one_generator_had_no_room_for_is_left_out() -> None:
     names = [["m", "m{of:it}", "n", "o"], ["m"]]
     script = kept_by(names, metricsLeftOut=1)
-    assert sorted(script.metrics) == ["m"]
+    # What a threshold is about has room of its own.
+    assert sorted(script.metrics) == ["m", "m{of:it}"]
     assert script.metrics_left_out == 2
+
+
+def test_a_count_of_which_one_generator_kept_no_metric_is_that_of_all() -> None:
+    one = GeneratorThreshold(metric="m", expression="count<500", met=True, value=300.0, samples=300)
+    none = one.model_copy(update={"value": 0.0, "samples": 0})
+    said = judged_again([one, one, none], None, 10.0)
+    assert (said.met, said.value, said.samples) == (False, 600.0, 600)
+    many = [one.model_copy(update={"expression": "count>500", "met": False})] * 2
+    assert judged_again(many, None, 10.0).met is True
 
 
 @pytest.mark.parametrize(

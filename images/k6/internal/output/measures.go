@@ -9,7 +9,8 @@ import (
 	"laptime.dev/k6/internal/result"
 )
 
-// maxMetrics bounds the metrics and sub-metrics that are kept.
+// maxMetrics bounds the metrics and sub-metrics that are kept. So many more are those that thresholds are about:
+// of several generators each must have kept them, or nobody can judge all of them together.
 const maxMetrics = 100
 
 // measure is what is kept of one metric, or of a sub-metric that a threshold is about.
@@ -51,15 +52,26 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 // keep has a measure of a metric in the result, if there is room.
 func (o *Output) keep(one *measure, of *metrics.Metric) bool {
 	one.Type, one.Contains = of.Type.String(), of.Contains.String()
-	if len(o.kept) >= maxMetrics {
+	if !o.room(one.sink != nil) {
 		o.leaveOut(one.name)
 		return false
+	}
+	if one.sink != nil {
+		o.judged++
 	}
 	if of.Type == metrics.Trend {
 		one.Cells = &result.Cells{}
 	}
 	o.kept = append(o.kept, one)
 	return true
+}
+
+// room says whether one more metric can be kept, or one more that a threshold is about.
+func (o *Output) room(judged bool) bool {
+	if judged {
+		return o.judged < maxMetrics
+	}
+	return len(o.kept)-o.judged < maxMetrics
 }
 
 // leaveOut notes that there is no room for a metric, of whose samples it may be told each.

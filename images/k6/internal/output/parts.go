@@ -52,7 +52,7 @@ func (o *Output) part(of *metrics.Metric, tag [2]string) *measure {
 	}) {
 		return nil
 	}
-	if len(o.byTag) >= maxParts || len(o.kept) >= maxMetrics {
+	if len(o.byTag) >= maxParts || !o.room(false) {
 		o.script.PartsLeftOut = true
 		return nil
 	}

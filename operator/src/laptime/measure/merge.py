@@ -44,6 +44,8 @@ _SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds", "moreExcept
 # Gauges of what each generator has for itself, so that all together have the sum.
 _HELD_BY_EACH = ("vus", "vus_max")
 _MEASURED = "measured"
+MAX_JUDGED = 100
+"""Metrics that thresholds are about, of which a generator keeps all (`images/k6`: `maxMetrics`)."""
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -270,11 +272,13 @@ def _whole(name: str, parts: list[GeneratorScript]) -> bool:
     """Return whether a metric has the samples of all generators.
 
     One that had no more room may have left out what another one kept. What thresholds are about
-    is kept before parts by tags are, so that room for these does not matter.
+    has room of its own, so that a generator without it saw no sample of it.
     """
-    by_tags = "{" in name and all(one.metric != name for part in parts for one in part.thresholds)
+    judged = {one.metric for part in parts for one in part.thresholds}
+    if name in judged and len(judged) <= MAX_JUDGED:
+        return True
     return all(
-        name in part.metrics or not (part.metrics_left_out or (by_tags and part.parts_left_out))
+        name in part.metrics or not (part.metrics_left_out or ("{" in name and part.parts_left_out))
         for part in parts
     )
 

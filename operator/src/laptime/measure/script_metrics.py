@@ -128,20 +128,26 @@ def judged_again(
     """Return a threshold as k6 would judge it over the merged samples of its metric.
 
     `thresholds` are what its generators said of it, `metric` is None where none saw a sample or the
-    metric was one too many to be kept: then it is missed where one of them missed it. `seconds` is
-    what counters are divided by.
+    metric was one too many to be kept: then a count is that of all, and anything else is missed
+    where one of them missed it. `seconds` is what counters are divided by.
     """
     seen = [one for one in thresholds if one.samples]
     first = next((one for one in seen if not one.met), (seen or thresholds)[0])
     parsed = _EXPRESSION.fullmatch(first.expression)
-    if metric is None or parsed is None:
+    if parsed is None:
         return first
-    value = _value(metric, parsed["method"], float(parsed["share"] or 0) / 100, seconds)
+    if metric is not None:
+        value = _value(metric, parsed["method"], float(parsed["share"] or 0) / 100, seconds)
+        samples, contains = metric.samples, metric.contains
+    else:
+        # A sum of parts is not kept because each of them keeps it.
+        value = sum(one.value for one in thresholds) if parsed["method"] == "count" else None
+        samples, contains = sum(one.samples for one in thresholds), first.contains
     if value is None:
         return first
     met = _OPERATORS[parsed["operator"]](value, float(parsed["bound"]))
-    changes = {"met": met, "value": value, "samples": metric.samples}
-    return first.model_copy(update={**changes, "contains": metric.contains})
+    changes = {"met": met, "value": value, "samples": samples}
+    return first.model_copy(update={**changes, "contains": contains})
 
 
 def keeps_bound(expression: str, low: float, high: float) -> bool | None:
