@@ -116,6 +116,23 @@ def test_no_percentile_is_below_a_lower_one_where_a_repetition_has_too_few_reque
     assert (figures.p999.seconds.low, figures.p999.rank) == (None, None)
 
 
+def test_a_percentile_that_fell_among_failures_is_not_that_of_the_longest_repetition() -> None:
+    # Of 1,500 requests of the first repetition none failed; the others have too few for a p99.9,
+    # and of all together one in 726 failed.
+    def longest_at_first(trial: Trial) -> Outcome:
+        if trial.repetition == 1:
+            return Outcome(214.0, (1000,) * 1500)
+        return Outcome(100.0, (1000,) * 699 + (3000,), errors=2)
+
+    found = row(summary_of(make_spec("axum", repetitions=3), longest_at_first), "axum")
+    assert found.latency is not None
+    assert found.latency_figures is not None
+    assert found.latency_figures.p999 is not None
+    assert found.latency.p999_seconds is None
+    assert found.latency_figures.p999.seconds is None
+    assert found.latency_figures.p999.factor is None
+
+
 def test_a_percentile_of_all_requests_that_is_below_a_lower_one_is_left_out() -> None:
     # p99 is the mean of both repetitions, and of all requests nearly all are of the second one.
     def unlike(trial: Trial) -> Outcome:

@@ -188,7 +188,11 @@ def latency_figures(
     for metric in LATENCIES:
         one, seconds = figures.get(metric), together.get(metric)
         too_few = fewest < fewest_answers(metric) and metric is not compared_by
-        if one is not None and not (too_few and seconds is not None and not one.failed):
+        if one is not None and too_few and metric in together and seconds is None:
+            # Of all of them together it fell among requests without a right answer. Repetitions
+            # that have one of their own are the longest and cleanest ones.
+            found[metric.value] = LatencyFigure(failed=one.failed)
+        elif one is not None and not (too_few and seconds is not None and not one.failed):
             if one.estimate is not None and metric is not Metric.MEAN:
                 highest = max(highest, one.estimate.value)
             found[metric.value] = LatencyFigure(
