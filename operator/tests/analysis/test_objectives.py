@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from laptime.api.results import ObjectiveResult, Outcome
+from laptime.analysis import summarise
+from laptime.api.results import ObjectiveResult, Outcome, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome as Measured
-from tests.analysis.runs import Script, make_spec, summary_of
+from tests.analysis.runs import Script, make_spec, run, summary_of
 
 MET, MISSED, NOT_KNOWN = Outcome.MET, Outcome.MISSED, Outcome.NOT_KNOWN
 
@@ -268,6 +269,22 @@ def test_where_the_server_was_asked_nothing_no_bound_is_kept_or_missed(
     said = evaluated(metric, lambda _: Measured(0.0, ()), bound)
     assert (said.outcome, said.reason) == (NOT_KNOWN, "NotMeasured")
     assert "no request was counted" in said.measured
+
+
+def test_a_throughput_that_no_repetition_that_counts_has_is_not_known() -> None:
+    # Of a script that asks by HTTP in one repetition only, and there a check fails.
+    def once(trial: Trial) -> Measured:
+        return Measured(1000.0) if trial.repetition == 1 else Measured(0.0, ())
+
+    objective = {"server": "axum", "load": "closed", "metric": "requestsPerSecond", "atLeast": "1"}
+    spec = make_spec("axum", objectives=[objective], repetitions=2)
+    trials, (failed, empty), payloads = run(spec, once)
+    results = [
+        failed.model_copy(update={"validity": Validity.INVALID}),
+        empty.model_copy(update={"validity": Validity.DOUBTFUL}),
+    ]
+    (said,) = summarise(spec, trials, results, payloads, None, {}).objectives
+    assert (said.outcome, said.reason) == (NOT_KNOWN, "NotMeasured")
 
 
 def test_without_a_right_answer_no_latency_is_good() -> None:

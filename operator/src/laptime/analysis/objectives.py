@@ -100,7 +100,10 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None, look
         return _Said(Outcome.NOT_KNOWN, "Invalid", f"invalid: {why}", why)
     if metric is Metric.REQUESTS_PER_SECOND:
         rate = row.requests_per_second
-        assert rate is not None  # only an invalid row has none
+        if rate is None:
+            # Of a script whose requests are all in a repetition that is invalid.
+            why = "no repetition that counts has a throughput"
+            return _Said(Outcome.NOT_KNOWN, "NotMeasured", why, why)
         rate = _alone(rate, cell, metric, looks)
         written = wording.beside(_limit(objective))
         return _by_interval(objective, row, rate, wording.with_interval(rate, "", written))
