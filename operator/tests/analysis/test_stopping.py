@@ -16,6 +16,8 @@ from laptime.analysis.stopping import (
     gave_up,
     loads_given_up,
     trials_so_far,
+    widest_half_width,
+    without_interval,
 )
 from laptime.api.attempts import Fault
 from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
@@ -82,6 +84,19 @@ def test_narrow_intervals_end_a_run_and_wide_ones_ask_for_one_more_repetition() 
     assert repetitions_needed(spec, blocks(8, a=STEADY, b=STEADY)) == 8
     assert repetitions_needed(spec, blocks(8, a=STEADY, b=LOUD)) == 9
     assert repetitions_needed(spec, blocks(20, a=STEADY, b=LOUD)) == 20
+
+
+def test_a_precision_is_not_called_reached_where_a_server_has_no_interval() -> None:
+    spec = spec_of("a", "b", repetitions=3)
+    results = [
+        one.model_copy(update={"validity": Validity.INVALID})
+        if one.server == "b" and one.repetition > 1
+        else one
+        for one in blocks(3, a=(0.0, 0.0, 0.0), b=(0.0, 0.1, -0.1))
+    ]
+    assert widest_half_width(spec, results, ["a", "b"]) is None
+    assert without_interval(spec, results, ["a", "b"]) == ["b"]
+    assert without_interval(spec, blocks(3, a=(0.0,) * 3, b=(0.0, 0.1, -0.1)), ["a", "b"]) == []
 
 
 def test_what_both_share_does_not_count() -> None:

@@ -213,6 +213,29 @@ def widest_half_width(
     compare. Which figure that is depends on the load. `by_chance`: only as far as repetitions make
     them narrower, without what searches leave open.
     """
+    found = _half_widths(spec, results, servers, by_chance)
+    return max((width for _, width in found if width is not None), default=None)
+
+
+def without_interval(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> list[str]:
+    """Return the servers, in the order given, of which repetitions leave a precision unknown.
+
+    Under some load too few of theirs count for an interval. What a search leaves open is no
+    matter of repetitions, and is not among them.
+    """
+    found = {name for name, width in _half_widths(spec, results, servers, True) if width is None}
+    return [name for name in servers if name in found]
+
+
+def _half_widths(
+    spec: BenchmarkRunSpec,
+    results: Sequence[TrialResult],
+    servers: Sequence[str],
+    by_chance: bool,
+) -> list[tuple[str, float | None]]:
+    """Return whose interval reaches how far to each side, load by load; None: it has no ends."""
     widths = []
     for load in spec.loads:
         metric = compared_by(spec, load, results)
@@ -221,25 +244,24 @@ def widest_half_width(
         )
         if by_chance:
             known = {name: dict(one) for name, one in known.items()}
-        widths += _half_widths(spec, known, servers)
-    return max(widths, default=None)
+        widths += _half_widths_under(spec, known, servers)
+    return widths
 
 
-def _half_widths(
+def _half_widths_under(
     spec: BenchmarkRunSpec, rates: Mapping[str, ByRepetition], servers: Sequence[str]
-) -> list[float]:
+) -> list[tuple[str, float | None]]:
     baseline = spec.baseline_name
     comparison = Comparison(
         {name: rates[name] for name in servers if name in rates}, looks_of(spec)
     )
     # As they are, not as they are drawn: where an interval lies must not decide when to stop.
     intervals = [
-        ratio
+        (name, ratio)
         for name in comparison.servers
         if name != baseline and (ratio := comparison.ratio(name, baseline)) is not None
-    ] or [comparison.estimate(name) for name in comparison.servers]
-    widths = [half_width(one) for one in intervals]
-    return [width for width in widths if width is not None]
+    ] or [(name, comparison.estimate(name)) for name in comparison.servers]
+    return [(name, half_width(one)) for name, one in intervals]
 
 
 def _spent(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> bool:

@@ -31,6 +31,7 @@ from laptime.analysis.stopping import (
     loads_given_up,
     undecided,
     widest_half_width,
+    without_interval,
 )
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
@@ -118,7 +119,8 @@ def summarise(
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
-    notes = _notes(spec, width, control, finished)
+    unknown = without_interval(spec, counted, [server.name for server in spec.servers])
+    notes = _notes(spec, width, unknown, control, finished)
     notes += [f"the run ended early ({ended})"] if early else []
     if spec.duet:
         paired = first is not None and not any(
@@ -261,6 +263,7 @@ def _repetitions(count: int) -> str:
 def _notes(
     spec: BenchmarkRunSpec,
     width: float | None,
+    without: Sequence[str],
     control: Sequence[ControlResult],
     finished: bool,
 ) -> list[str]:
@@ -269,6 +272,9 @@ def _notes(
     if precision is not None and finished and width is not None and width > precision:
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
+    elif precision is not None and finished and without:
+        of = f"too few repetitions of {wording.listing(without)} count for an interval"
+        notes.append(f"the precision of {spec.precision} was not reached: {of}")
     wrong = [one.load for one in control if one.differs]
     if wrong:
         notes.append(
