@@ -13,7 +13,14 @@ from laptime.analysis.script import threshold_objectives
 from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
-from laptime.api.results import Outcome, ResultRow, RowState, TrialResult, Validity
+from laptime.api.results import (
+    Outcome,
+    ResultRow,
+    RowState,
+    TrialOutcome,
+    TrialResult,
+    Validity,
+)
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.measure.generator import RESULT_PREFIX
@@ -283,6 +290,16 @@ def test_a_threshold_is_not_known_to_be_met_without_an_invalid_repetition() -> N
     assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Invalid")
     assert one.message == "1 of 3 repetitions is invalid and left out"
     assert one.measured.endswith("missed in 0 of 2 repetitions")
+
+
+def test_a_threshold_is_not_known_to_be_met_where_a_repetition_measured_nothing() -> None:
+    trials, results = measured(*threshold((True, 100.0), (True, 100.0), (True, 100.0)))
+    gone = {"figures": None, "script": None, "validity": None, "outcome": TrialOutcome.FAILED}
+    results[1] = results[1].model_copy(update=gone)
+    found = row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
+    (objective,) = threshold_objectives([found])
+    assert (objective.outcome, objective.reason) == (Outcome.NOT_KNOWN, "Doubtful")
+    assert objective.message == "1 of 3 repetitions measured nothing"
 
 
 def test_a_failing_repetition_of_a_threshold_on_checks_is_not_dropped_into_a_pass() -> None:

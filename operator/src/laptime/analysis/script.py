@@ -204,4 +204,8 @@ def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, 
     for reason in row.validity_reasons:
         if doubts.INVALID_REPETITIONS.said(reason):
             return Outcome.NOT_KNOWN, "Invalid", reason
+    # Repetitions that the server did not live through are in no threshold at all.
+    if row.failed_trials:
+        of = f"{row.failed_trials} of {row.failed_trials + row.trials}"
+        return Outcome.NOT_KNOWN, "Doubtful", f"{of} repetitions measured nothing"
     return Outcome.MET, "BoundKept", None
