@@ -12,11 +12,14 @@ import pytest
 
 PROOF = Path(__file__).resolve().parents[1]
 RUN = """
+import signal
 import sys
 from pathlib import Path
 import prove
 from laptime_proof import catalogue, turn
 from laptime_proof.parts import Part
+# As in a terminal, also where the tests run under nohup.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 prove.ROOT = turn.MACHINE = Path.cwd()
 prove.CACHE = prove.ROOT / "cache"
 up = Part("up", check=False)
