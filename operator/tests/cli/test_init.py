@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,28 @@ def test_more_generators_than_a_run_has() -> None:
     assert found.run["spec"]["generator"]["parallelism"] == 16
     assert any("spec.parallelism: 40" in line for line in found.left_out)
     assert "generator" not in translated(k6_operators(parallelism=1)).run["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"runner": {"env": ["A=1"]}}, "spec.runner.env[0]: write name: and value:, not 'A=1'"),
+        ({"runner": {"env": {"A": "1"}}}, "spec.runner.env: write a list, not {'A': '1'}"),
+        ({"script": "a.js"}, "spec.script: write fields, such as name: x, not 'a.js'"),
+        ({"script": {"configMap": "mine"}}, "spec.script.configMap: write fields"),
+        ({"script": {"volumeClaim": "mine"}}, "spec.script.volumeClaim: write fields"),
+        ({"runner": "k6"}, "spec.runner: write fields"),
+        ({"runner": {"imagePullSecrets": ["regcred"]}}, "spec.runner.imagePullSecrets[0]: write"),
+        ({"runner": {"resources": {"limits": 1}}}, "spec.runner.resources.limits: write fields"),
+    ],
+)
+def test_a_field_that_is_another_kind_of_value_is_a_mistake(
+    spec: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(Mistake, match=re.escape(said)):
+        translated(k6_operators(**spec))
+    with pytest.raises(Mistake, match=r"^spec: write fields"):
+        translated({"spec": ["script"]})
 
 
 def test_what_cannot_be_read_is_a_mistake(

@@ -552,6 +552,16 @@ def test_a_long_way_is_several_sessions_that_know_what_they_need() -> None:
     assert made.left_out[-1] == "GET /p39: a scenario has at most 32 requests"
 
 
+def test_a_request_beside_those_left_out_is_checked_with_its_own_answer() -> None:
+    pages = [one(url=f"https://shop.example/p{n}", answer=f'{{"a{n}": 1}}') for n in range(32)]
+    too_many = one(url="https://shop.example/late", answer="<p>", kind="text/html")
+    made = translated(recording(*pages, too_many, pages[0]))
+    assert made.scenario is not None
+    checks = made.scenario["spec"]["checks"]
+    assert [one["contentType"] for one in checks] == ["application/json"] * 32
+    assert [one["jsonSchema"]["required"] for one in checks] == [[f"a{n}"] for n in range(32)]
+
+
 def test_an_answer_in_base64_and_one_under_conditions() -> None:
     coded = one(if_none_match='"x"', status=304)
     coded["response"]["content"] = {

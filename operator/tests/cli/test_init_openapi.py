@@ -331,6 +331,10 @@ def asking(**parameter: Any) -> Document:
         ({"parameters": [{"$ref": "https://elsewhere.example/x"}]}, "leads to another machine"),
         ({"parameters": [{"$ref": "#/components/parameters/None"}]}, "leads nowhere"),
         (answers({"properties": {"a": {"$ref": "#/nothing"}}}), "leads nowhere"),
+        (
+            sending({"type": "object", "example": {"f": [float("nan")]}}),
+            "NaN is no value of JSON: write another example",
+        ),
     ],
 )
 def test_what_cannot_be_made_is_named(operation: Document, said: str) -> None:
@@ -414,6 +418,22 @@ def test_a_document_of_which_nothing_can_be_made() -> None:
         translated({"swagger": "2.0", "paths": {}})
     with pytest.raises(Mistake, match="has no paths"):
         translated({"openapi": "3.0.0", "paths": []})
+
+
+def test_a_health_that_another_request_needs_is_a_request_too() -> None:
+    row = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+    number = {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+    one = {"parameters": [number], **answers(row)}
+    paths = {
+        "/health": {"get": answers({"type": "array", "items": row})},
+        "/health/{id}": {"get": one},
+    }
+    made = translated(api(paths))
+    assert made.scenario is not None
+    checked(made.scenario)
+    first, second = made.scenario["spec"]["requests"]
+    assert (first["path"], made.health_path) == ("/health", "/health")
+    assert second["path"].startswith("/health/{{")
 
 
 def test_a_link_of_the_document_says_where_an_id_is() -> None:

@@ -24,8 +24,11 @@ from laptime.measure import (
     trial_result,
     watched_result,
 )
+from laptime.measure.generator import GeneratorStatement
+from laptime.measure.statements import statements_of_work
 from laptime.measure.validity import Judgement
 from tests.measure.samples import TRIAL, document, histogram, line, phase
+from tests.slow import within
 
 SPEC = BenchmarkRunSpec.model_validate(
     {
@@ -283,6 +286,23 @@ def test_the_statements_of_the_work_are_counted_and_right() -> None:
 )
 def test_what_a_driver_does_around_the_work_does_not_count(around: str) -> None:
     assert result_of(with_statements((SELECT, 10_000), (around, 50_000))).statements == 10_000
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "-" * 180 + "\nSELECT * FROM users",
+        "/**/" * 45 + " SELECT * FROM users",
+        "-- a\n" * 35 + " SELECT * FROM users",
+        " ;" * 90 + " SELECT * FROM users",
+        "-- an end\nSELECT * FROM users",
+        "/* the */ SELECT * FROM users /* and */ END",
+    ],
+    ids=["rule", "comments", "lines", "gaps", "word in one", "between two"],
+)
+def test_comments_before_the_work_are_read_once(work: str) -> None:
+    # 60 dashes took weeks, in the event loop of the operator.
+    assert within(60, statements_of_work, [GeneratorStatement(query=work, calls=3)]) == 3
 
 
 @pytest.mark.parametrize(

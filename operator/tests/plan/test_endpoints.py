@@ -132,6 +132,11 @@ def test_the_order_is_that_of_the_generator(weights: list[int], order: str) -> N
             load(["delete"], stairs={"steps": [{"rate": 3000, "duration": "10s"}] * 2}),
             "60000 requests are too many",
         ),
+        (
+            load(["read"], stairs={"steps": [{"rate": 1, "duration": "6h"}] * 5}),
+            "load one: its steps take 30h together, a day (24h) is the most: write fewer or "
+            "shorter steps",
+        ),
         (mixed(reed=1), "scenario tasks has no endpoint reed"),
         (mixed(read=1, delete=1, requests=99_985), "send at most 99984"),
         # Each of the generator's threads may be at another place of the order.
@@ -150,6 +155,7 @@ def test_an_impossible_load_is_told_what_to_write(one: Load, says: str) -> None:
         load(["delete"], closed={"connections": 1, "requests": 50_000}),
         load(["delete"], open={"rate": 5000, "duration": "10s"}),
         load(["read", "update"], closed={"connections": 1, "duration": "1h"}),
+        load(["read"], stairs={"steps": [{"rate": 1, "duration": "6h"}] * 4}),
         mixed(read=9, delete=1, requests=499_920),
         load(script={"configMap": "mine"}),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import resource
 import tarfile
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from laptime.api.egress import Destination
 from laptime.api.script_load import ScriptLoad
 from laptime.plan import may_reach, script_leads
 from laptime.plan.script_sources import MOST_CHARACTERS, MOST_LEADS
+from tests.slow import within
 
 JSLIB = "https://jslib.k6.io/k6-utils/1.4.0/index.js"
 
@@ -120,7 +122,8 @@ def test_only_what_k6_would_load_is_read() -> None:
 
 def archived(**members: str) -> dict[str, Any]:
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
+    # As Go's archive/tar writes long names.
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, text in members.items():
             member = tarfile.TarInfo(name.replace("__", "/"))
             member.size = len(text)
@@ -144,6 +147,69 @@ def test_an_archive_of_k6_has_the_modules_that_it_imports() -> None:
         "load.js:2 names http://other.example",
         "lib.js:1 names https://lib.example",
     ]
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_module_with_a_long_name_is_read_from_an_archive(form: int) -> None:
+    content = io.BytesIO()
+    long = f"file/home/{'very/' * 20}{'long' * 20}.js"
+    texts = {"metadata.json": "{}", "file/home": "", long: "get('http://lib.example');"}
+    with tarfile.open(fileobj=content, mode="w", format=form) as archive:
+        for name, text in texts.items():
+            member = tarfile.TarInfo(name)
+            member.type = tarfile.REGTYPE if text else tarfile.DIRTYPE
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    assert hosts_of(content.getvalue()) == ["lib.example"]
+
+
+def header(name: str, size: int = 0, kind: bytes = b"0", linked: str = "") -> bytes:
+    """Return a header of a tar; a size may be one that `tarfile` does not write."""
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, linked
+    block = bytearray(made.tobuf(tarfile.USTAR_FORMAT))
+    block[124:136] = (size % 2**96 | 2**95).to_bytes(12, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+def hosts_of(content: bytes, memory: int | None = None) -> list[str]:
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    load = ScriptLoad.model_validate({"configMap": "mine", "key": "script.tar"})
+    binary = {"script.tar": base64.b64encode(content).decode()}
+    leads = script_leads(load, [{"binaryData": binary}])
+    return [one.host for one in (*leads.imports, *leads.names)]
+
+
+HOLE = b"22 GNU.sparse.map=0,0\n30 GNU.sparse.size=8589934592\n"
+DEEP = b"[" * 400_000
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        header("hole", len(HOLE), b"x") + padded(HOLE) + header("metadata.json"),
+        header("metadata.json") + header("x", -512),
+        header("metadata.json", 2**80),
+        header("metadata.json", len(DEEP)) + padded(DEEP),
+        header("metadata.json", kind=b"2", linked="metadata.json"),
+        header("metadata.json", kind=b"1", linked="metadata.json"),
+        b"".join(header("x", kind=b"x") for _ in range(1500)) + header("metadata.json"),
+    ],
+    ids=["hole", "less than nothing", "huge", "deep", "loop", "hard loop", "many headers"],
+)
+def test_an_archive_that_no_k6_wrote_is_read_as_text_in_bounded_time_and_memory(
+    about: bytes,
+) -> None:
+    source = b"import x from 'https://a.example/x.js';\n"
+    content = about + header("data", len(source)) + padded(source) + bytes(1024)
+    assert within(60, hosts_of, content, memory=512 * 2**20) == ["a.example"]
 
 
 def test_what_is_no_archive_is_read_as_text() -> None:

@@ -384,6 +384,15 @@ def test_a_schema_that_does_not_end_is_no_fault_of_the_server(
     assert "the jsonSchema of the check has no /$defs/a, to which it refers" in wrong.message
 
 
+@pytest.mark.parametrize("depth", [600, 3000, 100_000])
+def test_an_answer_that_is_nested_too_deeply_is_wrong(depth: int) -> None:
+    check = Check(name="me", path="/me", json_schema={"type": "object"}, times=2)
+    wrong = one_answer(check, text='{"a":' * depth + "1" + "}" * depth)
+    assert wrong.reason == "NotJson"
+    assert "GET /me" in wrong.message
+    assert "nested too deeply" in wrong.message
+
+
 def test_a_header_of_the_answer_must_be_as_expected() -> None:
     check = Check(name="me", path="/me", expect_headers={"Cache-Control": "no-store"})
     assert one_answer(check, headers={"cache-control": "no-store"}).ok

@@ -6,6 +6,7 @@ import json
 import ssl
 from pathlib import Path
 
+import httpx
 import pytest
 
 from laptime.api.loads import Protocol
@@ -93,3 +94,21 @@ def test_with_tls_the_server_chooses(tmp_path: Path, chosen: str) -> None:
     else:
         assert verdict.reason == "WrongProtocol"
         assert "have the server choose h2 by ALPN, or write protocol: http1" in verdict.message
+
+
+def test_health_is_asked_for_once_where_the_server_chooses() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if asked.count("/healthz") > 1:
+            raise httpx.ReadError("reset")
+        body = json.dumps(CHECK.expected).encode()
+        head = {"content-type": "application/json"}
+        return httpx.Response(
+            200, headers=head, content=body, extensions={"http_version": b"HTTP/2"}
+        )
+
+    task = Task(target="https://server:8443", checks=[CHECK], protocols=[Protocol.HTTP2])
+    verdict = verify(task, httpx.MockTransport(answer))
+    assert verdict == Verdict(True, "AnswersRight", "1 check passed, over HTTP/2")

@@ -16,6 +16,9 @@ OF_CONNECTIONS = frozenset(
 )
 """Header fields that HTTP/2 has other means for (RFC 9113, section 8.2.2), as the generator has."""
 
+_LONGEST_HOURS = 24
+"""What the generator takes of a load; each duration that a run names itself is far below."""
+
 
 @dataclass(frozen=True)
 class SentSession:
@@ -101,6 +104,13 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
                     f"load {load.name}: HTTP/2 has no header {of_connections[0]}, which "
                     f"{request.name} has: leave it out of the scenario, or write protocol: http1"
                 )
+    if load.stairs is not None:
+        hours = parse_duration(load.stairs.duration) / 3600
+        if hours > _LONGEST_HOURS:
+            return (
+                f"load {load.name}: its steps take {hours:g}h together, a day ({_LONGEST_HOURS}h) "
+                "is the most: write fewer or shorter steps"
+            )
     weights = [one.weight for one in sessions]
     if (total := weights_sum(weights)) > MAX_WEIGHTS:
         return (

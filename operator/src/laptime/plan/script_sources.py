@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import json
 import posixpath
 import re
@@ -46,6 +45,7 @@ _CONNECTS = re.compile(r"\.connect\s*\(\s*\Z")
 _UNLESS_TOLD = re.compile(r"\b__ENV(?:\.(\w+)|\[['\"](\w+)['\"]\])\s*(?:\|\||\?\?)\s*\Z")
 _ADDRESS = re.compile(r"\s*((?:https?|wss?|grpcs?)://)(?:[^/\s?#@]*@)?([^/\s?#\\'\"`]+)", re.I)
 _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+")
+_LONG_NAME = re.compile(rb"^[0-9]{1,9} path=([^\n]+)$", re.MULTILINE)
 # k6 had these two as short forms of addresses.
 _SHORT_FORM = re.compile(r"(github\.com|cdnjs\.com)/")
 
@@ -168,20 +168,48 @@ def _archived(content: bytes) -> list[tuple[str, str]] | None:
     What `k6 archive` loaded from elsewhere is in it, too.
     """
     try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
-            members = {one.name: one for one in archive.getmembers()}
-            about = archive.extractfile(members["metadata.json"])
-            main = str(json.load(about).get("filename", "")) if about is not None else ""
-            found = []
-            for name, member in members.items():
-                script = name == "data" or name.endswith((".js", ".ts", ".mjs", ".cjs"))
-                file = archive.extractfile(member) if member.isfile() and script else None
-                if file is not None:
-                    shown_as = posixpath.basename(main if name == "data" else name)
-                    found.append((shown_as, file.read(MOST_CHARACTERS).decode(errors="replace")))
-            return found
-    except (tarfile.TarError, KeyError, ValueError, AttributeError, EOFError):
+        members = dict(_members(content))
+        main = str(json.loads(members["metadata.json"]).get("filename", ""))
+    except (tarfile.TarError, KeyError, ValueError, AttributeError, RecursionError):
         return None
+    return [
+        (posixpath.basename(main if name == "data" else name), source.decode(errors="replace"))
+        for name, source in members.items()
+        if name == "data" or name.endswith((".js", ".ts", ".mjs", ".cjs"))
+    ]
+
+
+def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each file of a tar, such as k6 writes.
+
+    `tarfile` itself would follow links, fill holes of any size with zeros, and read a header again
+    and again that says that its file is smaller than nothing.
+
+    Raises:
+        tarfile.TarError, ValueError: it is none, or something else than files and folders is in it.
+    """
+    start, long_name = 0, None
+    while (header := content[start : start + tarfile.BLOCKSIZE]).strip(b"\0"):
+        member = tarfile.TarInfo.frombuf(header, "utf-8", "replace")
+        start += tarfile.BLOCKSIZE
+        end = start + member.size
+        if not start <= end <= len(content):
+            raise ValueError(f"{member.name} has {member.size} bytes")
+        data = content[start:end]
+        start = end + -member.size % tarfile.BLOCKSIZE
+        # A name that is too long for its header stands before it, as Go and as GNU write it.
+        if member.type == tarfile.XHDTYPE:
+            found = _LONG_NAME.search(data)
+            long_name = found[1] if found else None
+        elif member.type == tarfile.GNUTYPE_LONGNAME:
+            long_name = data.rstrip(b"\0")
+        elif member.isreg() and not member.issparse():
+            yield long_name.decode(errors="replace") if long_name else member.name, data
+            long_name = None
+        elif member.isdir():
+            long_name = None
+        else:
+            raise ValueError(f"{member.name} is no file")
 
 
 def _leads(name: str, source: str, told: set[str]) -> Iterator[Lead]:

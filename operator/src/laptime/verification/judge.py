@@ -93,6 +93,13 @@ class Judge:
         Raises:
             Wrong: with the first thing that is not right.
         """
+        try:
+            self._judge(check)
+        except RecursionError:
+            # What JSON's reader still takes may be too deep for whatever looks into it.
+            raise Wrong("NotJson", f"{self.asked}: nested too deeply") from None
+
+    def _judge(self, check: Check) -> None:
         self.asked = self.heard = None
         try:
             check = filled(check, self._values)

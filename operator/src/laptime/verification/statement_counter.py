@@ -61,7 +61,7 @@ class PostgresWitness:
         """Return what a query answers now; numbers, texts, truth and null as JSON has them.
 
         Raises:
-            Wrong: it is not one query that only reads.
+            Wrong: it is not one query that only reads, or takes too long.
         """
         try:
             with self._connection.transaction():
@@ -69,6 +69,13 @@ class PostgresWitness:
                 self._connection.execute(f"SET LOCAL statement_timeout = '{_QUERY_SECONDS}s'")
                 # Prepared, it cannot be several statements.
                 found = self._connection.execute(query, prepare=True).fetchmany(_MOST_ROWS)
+        except psycopg.errors.QueryCanceled:
+            raise Wrong(
+                "QueryFailed",
+                f"the scenario's query {query!r} takes more than {_QUERY_SECONDS} s: make it "
+                "faster; or it waits for a lock that a transaction of the server holds, which "
+                "has to end before the answer",
+            ) from None
         except psycopg.Error as error:
             if isinstance(error, psycopg.OperationalError):
                 raise _wrong("asked", error) from None

@@ -254,9 +254,7 @@ def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path:
     """
     secured = task.target.startswith("https:")
     if secured:
-        wait_until_healthy(asking, task.wait_seconds, path)
-        with asking.stream("GET", path, timeout=_HEALTH_SECONDS) as response:
-            spoken = response.http_version == "HTTP/2"
+        spoken = wait_until_healthy(asking, task.wait_seconds, path) == "HTTP/2"
     else:
         spoken = _healthy_first(asking, older, task, path)
     if not spoken:
@@ -276,14 +274,14 @@ def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task, path: 
     """
     deadline = time.monotonic() + task.wait_seconds
     while True:
-        trouble = _unhealthy(asking, path, deadline)
-        if trouble is None:
+        found = _health(asking, path, deadline)
+        if isinstance(found, str):
             return True
-        if _unhealthy(older, path, deadline) is None:
+        if isinstance(_health(older, path, deadline), str):
             # It may have come up between the two.
-            return _unhealthy(asking, path, deadline) is None
+            return isinstance(_health(asking, path, deadline), str)
         if time.monotonic() + _POLL_SECONDS >= deadline:
-            raise Wrong(trouble.reason, f"{trouble.message} (waited {task.wait_seconds:g}s)")
+            raise Wrong(found.reason, f"{found.message} (waited {task.wait_seconds:g}s)")
         time.sleep(_POLL_SECONDS)
 
 
@@ -339,8 +337,8 @@ def _go_through(
         raise first
 
 
-def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> None:
-    """Return when a server is healthy.
+def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> str:
+    """Return when a server is healthy, and the version of HTTP in which it says so.
 
     Raises:
         Wrong: it is not in time.
@@ -348,25 +346,25 @@ def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/
     deadline = time.monotonic() + wait_seconds
     seen: Verdict | None = None
     while True:
-        trouble = _unhealthy(client, path, deadline)
-        if trouble is None:
-            return
+        found = _health(client, path, deadline)
+        if isinstance(found, str):
+            return found
         # A status once seen says more than the connection refused after it.
-        if seen is None or seen.reason == "NotReachable" or trouble.reason == "NotReady":
-            seen = trouble
+        if seen is None or seen.reason == "NotReachable" or found.reason == "NotReady":
+            seen = found
         if time.monotonic() + _POLL_SECONDS >= deadline:
             raise Wrong(seen.reason, f"{seen.message} (waited {wait_seconds:g}s)")
         time.sleep(_POLL_SECONDS)
 
 
-def _unhealthy(client: httpx.Client, path: str, deadline: float) -> Verdict | None:
-    """Ask once whether a server is healthy; return what it says otherwise."""
+def _health(client: httpx.Client, path: str, deadline: float) -> Verdict | str:
+    """Ask once whether a server is healthy; return the version of HTTP, or what it says instead."""
     patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
     try:
         # Its body is nobody's business: one without an end would fill the memory.
         with client.stream("GET", path, timeout=patience) as response:
             if response.status_code == 200:
-                return None
+                return response.http_version
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Verdict(False, "NotReachable", f"GET {path}: {said(error)}")
     return Verdict(False, "NotReady", f"GET {path} answers {response.status_code}, expected 200")

@@ -97,6 +97,14 @@ _RUNNER = {
     "volumeMounts": "put the files into the script's ConfigMap",
 }
 
+# Fields of fields, each after what it stands in.
+_FIELDS = (
+    *("metadata", "spec", "spec.script", "spec.script.configMap", "spec.script.volumeClaim"),
+    *("spec.runner", "spec.runner.resources"),
+    *("spec.runner.resources.limits", "spec.runner.resources.requests"),
+)
+_LISTS = {"spec.runner.env": "name: and value:", "spec.runner.imagePullSecrets": "name:"}
+
 
 def is_testrun(document: Any) -> bool:
     """Return whether a document is a TestRun of k6-operator."""
@@ -111,8 +119,9 @@ def translated(document: Document) -> Translation:
     """Return a TestRun as a run.
 
     Raises:
-        Mistake: it has no script, or its arguments cannot be read.
+        Mistake: it has no script, or what it has cannot be read.
     """
+    _check_shapes(document)
     spec: Document = document.get("spec") or {}
     runner: Document = spec.get("runner") or {}
     into = Translation()
@@ -174,6 +183,32 @@ def translated(document: Document) -> Translation:
     ]
     into.run = run
     return into
+
+
+def _check_shapes(document: Document) -> None:
+    """Look at what is taken apart: no API server has seen it yet.
+
+    Raises:
+        Mistake: a field holds another kind of value than k6-operator takes there.
+    """
+    for place in _FIELDS:
+        found = _at(document, place)
+        if found and not isinstance(found, dict):
+            raise Mistake(f"{place}: write fields, such as name: x, not {found!r}")
+    for place, fields in _LISTS.items():
+        found = _at(document, place) or []
+        if not isinstance(found, list):
+            raise Mistake(f"{place}: write a list, not {found!r}")
+        for index, one in enumerate(found):
+            if not isinstance(one, dict):
+                raise Mistake(f"{place}[{index}]: write {fields}, not {one!r}")
+
+
+def _at(document: Document, place: str) -> Any:
+    node: Any = document
+    for key in place.split("."):
+        node = (node or {}).get(key)
+    return node
 
 
 def _service(address: str | None, namespace: Any) -> Document | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from laptime.api import API_VERSION, KIND, SCENARIO_KIND
@@ -51,6 +51,7 @@ def translated(
     filling = Filling(keep_secrets=keep_secrets)
     steps: list[Document] = []
     known: dict[str, Document] = {}
+    answers: dict[str, Entry] = {}
     for entry in asked:
         request = filling.request(entry)
         key = json.dumps(request, sort_keys=True)
@@ -65,7 +66,8 @@ def translated(
             known[key] = {"name": request_name(wanted, taken), **request}
         filling.answered(entry, known[key])
         steps.append(known[key])
-    _write(into, target, steps, list(known.values()), filling, asked)
+        answers[known[key]["name"]] = entry
+    _write(into, target, steps, list(known.values()), filling, answers)
     for said in (into.notes, into.left_out, into.to_write):
         said[:] = map(filling.hidden, said)
     return into
@@ -108,11 +110,10 @@ def _write(
     steps: Sequence[Document],
     requests: Sequence[Document],
     filling: Filling,
-    asked: Sequence[Entry],
+    answers: Mapping[str, Entry],
 ) -> None:
     name = request_name(target.replace(":", "-"), ())[:35].rstrip("-")
     filling.drop_unused(requests)
-    answers = {str(step["name"]): entry for step, entry in zip(steps, asked, strict=False)}
     sessions = _sessions(steps)
     for one in sessions[MAX_SESSIONS:]:
         into.left_out.append(f"steps {', '.join(one['steps'])}: at most {MAX_SESSIONS} sessions")

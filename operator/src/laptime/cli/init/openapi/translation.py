@@ -301,9 +301,15 @@ def _is_health(one: Made) -> bool:
 def _without_health(ordered: Sequence[Made], into: Translation) -> Sequence[Made]:
     """Return the requests without that by which a server is asked whether it is ready.
 
-    It is no work that anybody compares servers by, and would be a share of each figure.
+    It is no work that anybody compares servers by, and would be a share of each figure. One that
+    others need stays.
     """
-    asked = [one for one in ordered if one.path == into.health_path and _is_health(one)]
+    needed = {operation.title for one in ordered for operation in one.needs}
+    asked = [
+        one
+        for one in ordered
+        if one.path == into.health_path and _is_health(one) and one.operation.title not in needed
+    ]
     if len(asked) == len(ordered):
         return ordered
     into.left_out += [

@@ -85,7 +85,11 @@ def escaped(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON in which templates stand."""
+    """Return JSON in which templates stand.
+
+    Raises:
+        CannotMake: a number is none of JSON, as YAML has .nan and .inf.
+    """
     if isinstance(value, Template):
         text = value.written(lambda one: escaped(json.dumps(one, ensure_ascii=False)[1:-1]))
         return text if value.bare else f'"{text}"'
@@ -94,7 +98,11 @@ def json_text(value: Any) -> str:
         return "{" + ", ".join(fields) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(json_text, value)) + "]"
-    return escaped(json.dumps(value, ensure_ascii=False))
+    try:
+        return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except ValueError:
+        said = json.dumps(value)
+        raise CannotMake(f"{said} is no value of JSON: write another example") from None
 
 
 def url_text(value: Any) -> str:
