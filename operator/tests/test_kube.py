@@ -82,6 +82,10 @@ async def _another_shape(request: web.Request) -> web.StreamResponse:
     return web.Response(text='["a list"]\n')
 
 
+async def _nested_too_deeply(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="[" * 100_000 + "\n")
+
+
 async def _not_even_http(request: web.Request) -> web.StreamResponse:
     assert isinstance(request.transport, asyncio.Transport)
     request.transport.write(b"\x00\xff\x00 nonsense\r\n\r\n")
@@ -90,7 +94,9 @@ async def _not_even_http(request: web.Request) -> web.StreamResponse:
 
 
 @pytest.mark.parametrize("way", ["get", "pages", "cached", "watch", "create", "apply", "delete"])
-@pytest.mark.parametrize("fault", [_broken_off, _garbage, _another_shape, _not_even_http])
+@pytest.mark.parametrize(
+    "fault", [_broken_off, _garbage, _another_shape, _nested_too_deeply, _not_even_http]
+)
 async def test_whatever_a_connection_throws_is_a_kube_error(way: str, fault: Fault) -> None:
     server = ApiServer(fault=fault)
     async with serving(server) as kube:

@@ -183,6 +183,7 @@ def test_what_the_api_server_quotes(attack: str) -> None:
         error = kube_error(403, text)
         assert harmless(f"{error} {error.reason} {error.message}")
     assert len(kube_error(403, "x" * 10**6).message) <= 2000
+    assert len(kube_error(403, "[" * 10**6).message) <= 2000
 
 
 @pytest.mark.parametrize("attack", ALL)

@@ -9,6 +9,7 @@ import pytest
 from laptime.api import doubts
 from laptime.api.doubts import DOUBTS, Bearing, Doubt, bearing, doubt
 from laptime.api.metrics import Metric
+from tests.slow import within
 
 # As results of earlier versions have them: what was stored is still known.
 STORED = {
@@ -129,3 +130,22 @@ def test_a_gate_on_a_virtual_machine_can_pass_and_is_never_missed_for_stolen_tim
     found = bearing("the hypervisor took 9.0% of the CPU time of node a", Metric.P99)
     assert Bearing.LOOKS_BETTER not in found
     assert Bearing.LOOKS_WORSE in found
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        " ran " * 4000 + ", and " * 4000 + " in trial " * 4000,
+        "the cluster runs " + " for " * 4000 + ", and " * 4000,
+        "check '" + "' failed in 1" * 4000,
+    ],
+)
+def test_a_reason_that_is_no_doubt_is_known_in_a_time_that_its_length_bounds(reason: str) -> None:
+    assert within(60, doubt, reason) is None
+
+
+def test_what_a_doubt_is_about_is_read_whatever_the_names_are() -> None:
+    said = doubts.OTHER_IMAGE.says(
+        what="a ran b", image="c, and d", before="e in trial f", trial="g"
+    )
+    assert doubt(f"{said} (in 2 of 5 repetitions)") is doubts.OTHER_IMAGE

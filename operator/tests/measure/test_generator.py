@@ -68,6 +68,10 @@ TIME = 'time="2026-11-23T13:20:24Z"'
             "k6 says: Error: no  at file:///scripts/s.js:2:7(3)",
         ),
         (r'level=error msg="\x1b[31m \u00e9 \\"', "k6 says: �[31m é \\"),
+        (
+            r'level=error msg="a \U0001f600 \Uffffffff \U00110000"',
+            r"k6 says: a 😀 \Uffffffff \U00110000",
+        ),
         ("level=error msg=short", "k6 says: short"),
     ],
 )

@@ -87,11 +87,22 @@ class Doubt:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         # A figure is a number; a name may be anything, also the words of another doubt.
+        between, names = [""], list[str]()
+        for literal, field, how, _ in Formatter().parse(self.text):
+            between[-1] += re.escape(literal)
+            if field is not None and how:
+                between[-1] += _NUMBER
+            elif field is not None:
+                names.append(field)
+                between.append("")
+        # Of several names each ends where what follows it first stands. To try all other places as
+        # well would find nothing more, and take days for a long text of a stranger.
         parts = [
-            re.escape(literal) + ("" if field is None else _NUMBER if how else f"(?P<{field}>.*)")
-            for literal, field, how, _ in Formatter().parse(self.text)
+            f"(?>(?P<{name}>.*?){follows})"
+            for name, follows in zip(names[:-1], between[1:-1], strict=True)
         ]
-        return re.compile("".join(parts) + _REPEATED, re.DOTALL)
+        last = f"(?P<{names[-1]}>.*){between[-1]}" if names else ""
+        return re.compile(between[0] + "".join(parts) + last + _REPEATED, re.DOTALL)
 
 
 _NONE, _WORSE, _BETTER, _EITHER = (

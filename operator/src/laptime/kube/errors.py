@@ -75,7 +75,7 @@ def kube_error(status: int, text: str) -> KubeError:
     """Return what an answer of this status and text says."""
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = {}
     reason = parsed.get("reason") if isinstance(parsed, dict) else None
     message = parsed.get("message") if isinstance(parsed, dict) else None
@@ -96,7 +96,7 @@ def reached() -> Iterator[None]:
         raise KubeError(
             0, "Unreachable", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise KubeError(
             0, "Garbled", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
         ) from error

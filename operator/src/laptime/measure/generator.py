@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import re
+import sys
 import zlib
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -345,7 +346,10 @@ def _plain(quoted: str) -> str:
 
 def _unescaped(escape: re.Match[str]) -> str:
     text = escape[1]
-    return chr(int(text[1:], 16)) if len(text) > 1 else _ESCAPED.get(text, text)
+    if len(text) == 1:
+        return _ESCAPED.get(text, text)
+    code = int(text[1:], 16)
+    return chr(code) if code <= sys.maxunicode else escape[0]
 
 
 def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
