@@ -227,6 +227,25 @@ async def test_an_object_that_somebody_makes_under_the_name_in_mid_run_is_left_a
     assert server.get(kind, "default", name) == theirs
 
 
+async def test_an_archive_that_is_called_otherwise_is_written_again_under_that_name() -> None:
+    """As when failed trials are asked for again."""
+    server = ApiServer()
+    run = run_of(server)
+    context = context_of(run)
+    theirs = deepcopy(server.add(stranger(archive_config_maps(context, b"a")[0])))
+    async with serving(server) as kube:
+        # Each time by an operator that knows only what the API server has.
+        for text in ("first", "second", "third"):
+            children = Children(run.uid)
+            for one in server.of("ConfigMap"):
+                children.stores["ConfigMap"].put(one)
+            await execute(kube, run, context, [Fold({"results.json": text})], children)
+            (ours,) = (one for one in server.of("ConfigMap") if children.owns("ConfigMap", one))
+            assert ours["metadata"]["name"] != "shop-results"
+            assert unpack(joined(ours, {})).files == {"results.json": text}
+    assert server.get("ConfigMap", "default", "shop-results") == theirs
+
+
 FILES = {"results.json": "".join(f"{number * 7919 % 10007}" for number in range(2000))}
 
 
