@@ -34,6 +34,7 @@ from laptime.reconcile.placements import NotPlaced
 from laptime.reconcile.queue import NOT_ENABLED, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
+from laptime.reconcile.sightings import AtWork
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
 from laptime.reconcile.views import (
@@ -113,6 +114,7 @@ class Worker:
         self._refusal: Refusal | None = None
         self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
+        self._at_work = AtWork()
         self._deleted_at: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -318,6 +320,7 @@ class Worker:
                 targets=await self._targets.look(run),
                 refusal=self._refusal,
                 resize_refused=self._resize_refused,
+                at_work_seconds=self._at_work.look(time.monotonic()),
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
             )

@@ -78,8 +78,7 @@ def _missing_seconds(situation: Situation, state: State) -> float:
 
     It may have gone in the middle of the run, so the age of the run says nothing of it.
     """
-    since = situation.condition_since(ConditionType.PROGRESSING, ConditionStatus.FALSE)
-    waited = (situation.now - since).total_seconds() if since is not None else 0.0
+    waited = situation.condition_seconds(ConditionType.PROGRESSING, ConditionStatus.FALSE)
     return min(waited, situation.step_seconds(state))
 
 
