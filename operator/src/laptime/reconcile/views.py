@@ -332,6 +332,8 @@ class Observed:
     # Whether the run keeps its scenario, or why there is none.
     scenario_kept: bool = True
     scenario_problem: ScenarioError | None = None
+    # Whether its rules are looked at, so that nobody knows yet.
+    scenario_looked_at: bool = False
 
     def pods_of(
         self, component: str, *, server: str | None = None, trial: str | None = None

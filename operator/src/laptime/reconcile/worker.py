@@ -125,7 +125,7 @@ class Worker:
             Kubelets(self._kube, self.wake),
         )
         extensions = controller.settings.extensions
-        self._scenario = ScenarioDesk(self._kube, self._children, extensions)
+        self._scenario = ScenarioDesk(self._kube, self._children, extensions, self.wake)
         self._targets = TargetDesk(self._kube, card.namespace, self.wake)
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
@@ -172,6 +172,7 @@ class Worker:
         self._memory.kubelets.close()
         self._watches.close()
         self._targets.close()
+        self._scenario.close()
         for task in self._logs.values():
             task.cancel()
         self._logs.clear()
@@ -323,6 +324,7 @@ class Worker:
                 at_work_seconds=self._at_work.look(time.monotonic()),
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
+                scenario_looked_at=found.looked_at,
             )
             decision = decide(run, observed, context, now)
             if fresh or not _grave(run, decision):

@@ -38,6 +38,12 @@ _LATER = (State.VERIFYING, State.RUNNING)
 
 def own_scenario(situation: Situation) -> Decision | None:
     """Have the run keep its scenario; wait for one that is missing, fail with one that is wrong."""
+    if situation.observed.scenario_looked_at:
+        situation.progressing("Deploying", "the rules of its scenario are looked at")
+        decision = situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+        # The cluster has nothing to do meanwhile: what it may take is counted from the next step.
+        status = decision.status.model_copy(update={"step_started_at": None})
+        return replace(decision, status=status)
     error = situation.observed.scenario_problem
     if error is not None:
         problem = Problem(error.reason, str(error), fatal=error.fatal)
