@@ -326,3 +326,25 @@ async def test_the_lane_of_a_deleted_run_is_not_held_by_a_pod_that_never_ends(
         await until(lambda: nodes.generators_started, 20)
         server.remove("BenchmarkRun", "default", "first")
         await until(lambda: state(server, "second") == "Deploying", 20)
+
+
+async def test_a_lane_is_given_away_while_another_run_cannot_be_accepted() -> None:
+    server = ApiServer()
+    for name in ("first", "second"):
+        server.add(run_manifest(name))
+    asked = asyncio.Event()
+
+    async def fault(request: web.Request) -> None:
+        if request.path.endswith("/third/status"):
+            asked.set()
+            await asyncio.Event().wait()
+
+    async with operating(server):
+        await until(lambda: state(server, "first") == "Deploying")
+        await until(lambda: state(server, "second") == "Queued")
+        server.fault = fault
+        server.add(run_manifest("third"))
+        await asked.wait()
+        server.remove("BenchmarkRun", "default", "first")
+        await until(lambda: state(server, "second") == "Deploying")
+        assert state(server, "third") is None

@@ -14,7 +14,10 @@ from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
+from laptime.reconcile.actions import Fold
+from laptime.reconcile.decide import decide
 from laptime.reconcile.readings import Patience
+from laptime.reconcile.sightings import AtWork
 from laptime.reconcile.views import ContainerView, Observed, PodView
 
 from .simulated_cluster import START
@@ -148,7 +151,15 @@ def test_results_that_cannot_be_stored_end_the_run_with_that_reason() -> None:
     world = World(spec_of(1, 1, 1), Random(1))
     until(world, lambda world: world.results_written and not world.observe().unread)
     world.refuses = {"ConfigMap"}
-    until(world, over)
+    folded_when_over = False
+    while not over(world):
+        decision = world.step()
+        folds = any(isinstance(one, Fold) for one in decision.actions)
+        folded_when_over |= folds and decision.status.state in (State.SUCCEEDED, State.FAILED)
+        world.advance()
+        assert world.now - START < LONGEST, world.run.status
+    # From there on what was folded before is deleted, beside everything else.
+    assert not folded_when_over
     succeeded = said(world, ConditionType.SUCCEEDED)
     assert (world.run.status.state, succeeded.reason) == (State.FAILED, "ResultsNotStored")
     assert "ConfigMap demo-results" in succeeded.message
@@ -424,3 +435,40 @@ def test_nothing_is_measured_before_it_is_known_which_pod_is() -> None:
         world.step()
         assert {world.jobs[name].trial or name for name in set(world.jobs) - jobs} <= servers
         world.advance()
+
+
+def with_an_outage(before_pass: int, seconds: float, killed: bool) -> World:
+    """Return a run at which nobody was at work for so long; `killed`: with a status just said."""
+    world = World(spec_of(1, 2, 2), Random(5))
+    while world.run.status.finished_at is None:
+        if world.passes == before_pass:
+            if killed:
+                said = decide(world.run, world.observe(), world.context, world.now).status
+                world.run = replace(world.run, status=world._stored(said))
+            until_then = world.now + timedelta(seconds=seconds)
+            while world.now < until_then:
+                world.advance()
+        world.step()
+        world.advance()
+        assert world.passes < 1000, world.run.status
+    return world
+
+
+@pytest.mark.parametrize(("seconds", "killed"), [(270, False), (360, True)])
+def test_a_run_at_which_nobody_was_at_work_for_a_while_goes_on_as_if_nothing_was(
+    seconds: float, killed: bool
+) -> None:
+    for number in range(with_an_outage(-1, 0, False).passes):
+        world = with_an_outage(number, seconds, killed)
+        where = f"before pass {number}", world.run.status
+        assert world.run.status.state is State.SUCCEEDED, where
+        results = world.observe().results.values()
+        assert [one.outcome for one in results] == [TrialOutcome.MEASURED] * 4, where
+        assert world.run.status.results_config_map == "demo-results", where
+
+
+def test_the_time_of_a_step_is_counted_while_somebody_looks() -> None:
+    at_work = AtWork()
+    assert [at_work.look(now) for now in (1000.0, 1000.5, 1050.0)] == [0.0, 0.5, 50.0]
+    # The API server was away.
+    assert [at_work.look(now) for now in (1200.0, 1201.0)] == [0.0, 1.0]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from laptime.settings import Settings, SettingsError, load_settings
 
 from .api_server import ApiServer
 from .test_controller import operating, run_manifest, until
+from .test_pause import patched
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -125,6 +127,39 @@ async def test_the_operator_deletes_what_is_too_much_in_each_namespace_for_itsel
         server.add(finished("newest", now))
         await asyncio.sleep(0.3)
         assert len([one for one in server.of("BenchmarkRun")]) == 6
+
+
+def test_a_run_whose_failed_trials_are_asked_for_again_is_not_one_of_those_that_are_over() -> None:
+    """It may be that it cannot be accepted for a long time."""
+    cards = [card(30), card(40, retry=1), card(50), card(60, retry=1, retries=1)]
+    doomed, _ = surplus(cards, HistoryLimits(successful=1), NOW)
+    assert names(doomed) == {"run-50", "run-60"}
+
+
+async def test_what_is_to_be_kept_while_others_are_deleted_stays() -> None:
+    server = ApiServer()
+    now = datetime.now(UTC)
+    for number in range(5):
+        server.add(finished(f"old-{number}", now - (number + 2) * DAY))
+    server.add(finished("kept", now - 1.5 * DAY))
+    server.add(finished("again", now - 1.4 * DAY))
+    server.forbidden.add("default")
+
+    async def fault(request: web.Request) -> None:
+        if request.method == "DELETE" and server.get("BenchmarkRun", "default", "old-4"):
+            patched(server, "again", retry=1)
+            metadata = (server.get("BenchmarkRun", "default", "kept") or {})["metadata"]
+            annotations = {"laptime.dev/keep": "true"}
+            server.change(
+                "BenchmarkRun", "default", "kept", metadata={**metadata, "annotations": annotations}
+            )
+            await asyncio.sleep(0.2)
+
+    server.fault = fault
+    async with operating(server, history=HistoryLimits(successful=0)):
+        await until(lambda: len(server.of("BenchmarkRun")) == 2)
+        await asyncio.sleep(0.2)
+    assert {one["metadata"]["name"] for one in server.of("BenchmarkRun")} == {"kept", "again"}
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"failed": -1}', '{"successful": "many"}'])

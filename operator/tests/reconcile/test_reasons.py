@@ -55,6 +55,8 @@ NEVER_SHOWN = {
     "GeneratorsIncomplete",
     # Why a Secret is made a moment later.
     "OwnerGone",
+    # Why what an archive does not name is deleted a little later.
+    "ArchiveChanging",
 }
 _WORD = re.compile(r"(?:[A-Z][a-z]+)+")
 

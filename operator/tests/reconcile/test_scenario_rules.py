@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from laptime.catalog import Scenario, scenario_of, scenarios, stored_text
+from laptime.manifests.scenario import read_scenario
 from laptime.reconcile import scenario_rules
+from laptime.reconcile import scenarios as module
 from laptime.reconcile.scenario_rules import problems_apart
 
 from .api_server import ApiServer
 from .test_controller import operating, reason, state, until
-from .test_scenarios import message, mine, run_of
+from .test_pause import patched
+from .test_scenarios import kept, message, mine, run_of
 
 # Each takes twice as long with one more.
 _DOUBLING = {
@@ -78,6 +81,112 @@ async def test_a_json_schema_that_takes_for_ever_ends_its_own_run_only(
     assert reason(server, "demo", "Succeeded") == "ScenarioWrong"
     assert says in message(server, "Succeeded")
     assert passes > 20
+
+
+class Looking:
+    """Stands for the process that looks at rules: it takes as long as a test says."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.asked = self.ended = 0
+
+    async def __call__(self, _: Scenario) -> list[str]:
+        self.asked += 1
+        try:
+            await self.over.wait()
+        finally:
+            self.ended += 1
+        return []
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
+    found = Looking()
+    monkeypatch.setattr(module, "problems_apart", found)
+    monkeypatch.setattr(module, "_AT_ONCE_SECONDS", 0.05)
+    return found
+
+
+def status_of(server: ApiServer, name: str = "demo") -> dict[str, Any]:
+    return (server.get("BenchmarkRun", "default", name) or {}).get("status") or {}
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deleted", "suspended"])
+async def test_a_run_whose_scenario_is_looked_at_for_long_says_so_and_can_be_ended(
+    how: str, looking: Looking
+) -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    server.add(run_of("users", "then"))
+    async with operating(server):
+        await until(lambda: message(server) == "the rules of its scenario are looked at")
+        assert state(server, "demo") == "Deploying"
+        # From here on its namespace is charged for it.
+        assert "turnStartedAt" in status_of(server)
+        assert state(server, "then") == "Queued"
+        if how == "deleted":
+            server.remove("BenchmarkRun", "default", "demo")
+        else:
+            patched(server, "demo", **{"cancelled": {"cancel": True}}.get(how, {"suspend": True}))
+        await until(lambda: state(server, "then") == "Deploying")
+        assert state(server, "demo") == {"cancelled": "Cancelled", "suspended": "Suspended"}.get(
+            how
+        )
+        assert how == "deleted" or "turnStartedAt" not in status_of(server)
+    assert (looking.asked, looking.ended) == (1, 1)
+
+
+async def test_a_run_whose_scenario_was_looked_at_for_long_goes_on(looking: Looking) -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: message(server) == "the rules of its scenario are looked at")
+        # It is no time that the tiers took to come to stand.
+        assert "stepStartedAt" not in status_of(server)
+        assert kept(server) is None
+        looking.over.set()
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+        assert "stepStartedAt" in status_of(server)
+    assert looking.asked == 1
+
+
+async def test_a_scenario_that_changes_while_it_is_looked_at_is_looked_at_as_it_is_now(
+    looking: Looking,
+) -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: looking.asked == 1)
+        server.change("BenchmarkScenario", "default", "shop", spec=mine(title="Other")["spec"])
+        await until(lambda: (looking.asked, looking.ended) == (2, 1))
+        looking.over.set()
+        await until(lambda: kept(server))
+    found = kept(server)
+    assert found is not None
+    assert read_scenario(found).title == "Other"
+
+
+async def test_rules_that_could_not_be_looked_at_are_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    async def killed_once(scenario: Scenario) -> list[str]:
+        asked.append(scenario)
+        if len(asked) == 1:
+            raise RuntimeError("exit code -9")
+        return []
+
+    monkeypatch.setattr(module, "problems_apart", killed_once)
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: kept(server))
+    assert len(asked) == 2
 
 
 async def test_a_scenario_that_takes_too_much_memory_is_told_so(

@@ -14,7 +14,7 @@ from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.service import Service
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ServerState, State
+from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.manifests.context import Network, Target
 from laptime.reconcile.actions import Apply, Create, Delete
 from laptime.reconcile.decide import asked_again
@@ -572,3 +572,56 @@ async def test_what_it_leads_to_outside_is_said_within_seconds() -> None:
         await until(lambda: reason(server, "demo", "ServersVerified") == "ServiceRefused", 10.0)
         assert "example.org (ExternalName)" in message(server, "ServersVerified")
         await until(lambda: state(server, "demo") == "Failed", 20.0)
+
+
+# ---- certificates in a ConfigMap
+
+WITH_CERTIFICATES: list[dict[str, Any]] = [
+    {
+        "name": "mine",
+        "service": {"name": "shop", "port": 8080, "tls": {"configMap": "ca", "key": "ca.crt"}},
+    },
+    SERVERS[1],
+]
+THERE = {"ca": frozenset({"ca.crt"})}
+
+
+def without_certificates(seconds: float, state: State = State.RUNNING) -> World:
+    """Return a run whose ConfigMap is away for so long, in the middle of this state."""
+    world = world_of(servers=WITH_CERTIFICATES, repetitions=4)
+    world.scripts = dict(THERE)
+    until_true(world, lambda world: world.run.status.state is state)
+    # Older than what is missing is waited for.
+    world.now += timedelta(seconds=60)
+    until_true(world, lambda world: world.run.status.state is state)
+    world.scripts = {"ca": None}
+    since = world.now
+    world.step()
+    assert world.run.status.state is state
+    progressing = world.run.status.condition(ConditionType.PROGRESSING)
+    assert progressing is not None
+    assert progressing.reason == "ConfigMapMissing"
+    while (world.now - since).total_seconds() < seconds:
+        world.advance()
+        world.step()
+    world.scripts = dict(THERE)
+    run_to_the_end(world)
+    return world
+
+
+@pytest.mark.parametrize("state", [State.VERIFYING, State.RUNNING])
+@pytest.mark.parametrize("seconds", [0, 20])
+def test_a_config_map_that_is_replaced_in_mid_run_is_waited_for(
+    seconds: float, state: State
+) -> None:
+    world = without_certificates(seconds, state)
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(results_of(world)) == 4
+    assert not any(one.lost_attempts for one in results_of(world))
+
+
+def test_a_config_map_that_does_not_come_back_in_mid_run_ends_it() -> None:
+    world = without_certificates(45)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "ConfigMapMissing")

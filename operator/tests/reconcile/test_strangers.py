@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from laptime.api.attempts import attempt_name
 from laptime.api.profile import Profile
@@ -227,6 +228,25 @@ async def test_an_object_that_somebody_makes_under_the_name_in_mid_run_is_left_a
     assert server.get(kind, "default", name) == theirs
 
 
+async def test_an_archive_that_is_called_otherwise_is_written_again_under_that_name() -> None:
+    """As when failed trials are asked for again."""
+    server = ApiServer()
+    run = run_of(server)
+    context = context_of(run)
+    theirs = deepcopy(server.add(stranger(archive_config_maps(context, b"a")[0])))
+    async with serving(server) as kube:
+        # Each time by an operator that knows only what the API server has.
+        for text in ("first", "second", "third"):
+            children = Children(run.uid)
+            for one in server.of("ConfigMap"):
+                children.stores["ConfigMap"].put(one)
+            await execute(kube, run, context, [Fold({"results.json": text})], children)
+            (ours,) = (one for one in server.of("ConfigMap") if children.owns("ConfigMap", one))
+            assert ours["metadata"]["name"] != "shop-results"
+            assert unpack(joined(ours, {})).files == {"results.json": text}
+    assert server.get("ConfigMap", "default", "shop-results") == theirs
+
+
 FILES = {"results.json": "".join(f"{number * 7919 % 10007}" for number in range(2000))}
 
 
@@ -276,6 +296,39 @@ async def test_what_only_has_the_labels_of_a_part_of_an_archive_is_not_deleted_w
         await execute(kube, run, context_of(run), [Fold(FILES)], Children(run.uid))
         assert await delete_folded(kube, "default", run.uid, "shop-results")
     assert server.get("ConfigMap", "default", "backup") == theirs
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "the run goes on", "it was written again"])
+async def test_parts_that_no_archive_names_go_unless_one_is_being_written(
+    meanwhile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_PART_BYTES", 2000)
+    server = ApiServer(collects=False)
+    run = run_of(server)
+    server.change("BenchmarkRun", "default", "shop", status={"state": "Failed"})
+    _, (later, *_) = archive_config_maps(context_of(run), pack({**FILES, "more": "1"}, []))
+
+    async def fault(request: web.Request) -> None:
+        if not request.query.get("labelSelector", "").startswith(archive.ARCHIVE_LABEL):
+            return
+        if meanwhile == "the run goes on":
+            server.change("BenchmarkRun", "default", "shop", status={"state": "Finishing"})
+        elif meanwhile == "it was written again":
+            head = server.get("ConfigMap", "default", "shop-results") or {}
+            server.change("ConfigMap", "default", "shop-results", data=head.get("data"))
+
+    async with serving(server) as kube:
+        await execute(kube, run, context_of(run), [Fold(FILES)], Children(run.uid))
+        before = len(server.of("ConfigMap"))
+        server.add(later)
+        server.fault = fault
+        if meanwhile == "nothing":
+            assert await delete_folded(kube, "default", run.uid, "shop-results")
+        else:
+            with pytest.raises(KubeError, match="shop-results is being written again"):
+                await delete_folded(kube, "default", run.uid, "shop-results")
+    left = len(server.of("ConfigMap")) - before
+    assert left == (meanwhile != "nothing")
 
 
 async def test_what_was_replaced_by_somebody_in_this_moment_is_left_alone() -> None:

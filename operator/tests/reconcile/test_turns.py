@@ -89,6 +89,20 @@ def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_ru
     assert used.seconds(NOW + timedelta(hours=27)) == {}
 
 
+def test_time_of_a_run_that_pauses_counts_for_a_day_and_what_is_changed_of_it_counts_nothing() -> (
+    None
+):
+    used = Used()
+    used.see("1", card("a", 1, state=State.RUNNING, turn_started=NOW), NOW)
+    paused = card("a", 1, state=State.SUSPENDED, used_seconds=600.0)
+    used.see("1", paused, NOW + timedelta(hours=1))
+    used.see("1", replace(paused, kept=True), NOW + timedelta(hours=20))
+    assert used.seconds(NOW + timedelta(hours=24)) == {"a": 600.0}
+    assert used.seconds(NOW + timedelta(hours=26)) == {}
+    used.see("1", replace(paused, state=State.QUEUED), NOW + timedelta(hours=27))
+    assert used.seconds(NOW + timedelta(hours=28)) == {}
+
+
 def test_the_turn_of_a_run_that_is_deleted_in_its_middle_counts() -> None:
     used = Used()
     used.see("1", card("a", 1, state=State.RUNNING, turn_started=NOW), NOW)

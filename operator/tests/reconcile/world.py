@@ -37,7 +37,7 @@ from laptime.reconcile.actions import (
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import _sort
 from laptime.reconcile.fold import single_results
-from laptime.reconcile.sightings import Sightings
+from laptime.reconcile.sightings import AtWork, Sightings
 from laptime.reconcile.views import (
     LABEL,
     Hearing,
@@ -152,6 +152,7 @@ class World(SimulatedCluster):
         self.others_clock = timedelta()
         """By so much the clocks of API server and nodes are before the operator's."""
         self._sightings = Sightings()
+        self._at_work = AtWork()
         self._summarised: tuple[object, Summary] | None = None
         self._results: dict[str, tuple[TrialResult, str]] = {}
         self._unpacked: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
@@ -211,6 +212,7 @@ class World(SimulatedCluster):
         if killed:
             # The next operator has seen nothing yet.
             self._sightings = Sightings()
+            self._at_work = AtWork()
         return killed
 
     def _refused(self, action: Apply | Create | Fold) -> Refusal | None:
@@ -318,6 +320,7 @@ class World(SimulatedCluster):
                 for name, copy in self._copies().items()
                 if copy not in self.config_maps and self.scripts.get(name)
             },
+            at_work_seconds=self._at_work.look(self.now.timestamp()),
             scenario_problem=self._scenario_problem(),
             leads=dict(self.leads),
             summary=None

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -28,6 +28,7 @@ from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
 from laptime.reconcile.history import History
+from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
@@ -38,6 +39,7 @@ from laptime.settings import Settings
 _WATCH_SECONDS = 60.0
 _NOT_ENABLED_SECONDS = 5.0
 _NOT_ENABLED_A_SECOND = 2.0
+_LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 _AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
@@ -70,10 +72,10 @@ class Controller:
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
         self._used = Used()
-        self._mortal: dict[str, Card] = {}
         self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
         self._history = History(kube, settings.history)
+        self._lifetimes = Lifetimes(kube)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, cancelled or not, and not again until they change.
@@ -82,16 +84,19 @@ class Controller:
         self._workers: dict[str, Worker] = {}
         self._to_accept = 0
         metrics.queue(self._depth)
-        self._dirty = asyncio.Event()
+        # What was known has changed: of whose turn it is, and of what is to be accepted.
+        self._turns_changed, self._news = asyncio.Event(), asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin."""
         self._tasks = [
             asyncio.create_task(self._watch.run()),
-            asyncio.create_task(self._look_after()),
+            asyncio.create_task(self._look_after(self._give_turns, self._turns_changed)),
+            asyncio.create_task(self._look_after(self._accept_all, self._news)),
             asyncio.create_task(self._folding.run()),
             asyncio.create_task(self._history.run()),
+            asyncio.create_task(self._lifetimes.run()),
         ]
 
     async def stop(self) -> None:
@@ -129,9 +134,9 @@ class Controller:
             self._states[before] -= 1
         self._open.pop(uid, None)
         self._used.see(uid, card, datetime.now(UTC))
-        self._mortal.pop(uid, None)
         self._folding.see(uid, card)
         self._history.see(uid, card)
+        self._lifetimes.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
             self._considered -= {(uid, False), (uid, True)}
@@ -140,17 +145,18 @@ class Controller:
             self._states[self._state_of[uid]] += 1
             if not card.over or card.asks_again:
                 self._open[uid] = card
-            elif card.deadline is not None and not card.deleting:
-                self._mortal[uid] = card
         if (card is None or card.deleting) and uid in self._workers:
             self._workers[uid].look_anew()
         self.metrics.count(self._states)
-        self._dirty.set()
+        self._turns_changed.set()
+        self._news.set()
 
     # What is done with them ----------------------------------------------------------------
 
-    async def _look_after(self) -> None:
-        """Give lanes away, accept new runs, delete those that have had their time."""
+    async def _look_after(
+        self, look: Callable[[], Awaitable[float]], changed: asyncio.Event
+    ) -> None:
+        """Look at all runs when they have changed, and after so many seconds as `look` returns."""
         while True:
             # Before the first list is whole, nobody knows whose turn it is.
             with suppress(KubeError):
@@ -158,19 +164,22 @@ class Controller:
                 break
             await asyncio.sleep(_AGAIN_SECONDS)
         while True:
-            self._dirty.clear()
-            due: float | None
+            changed.clear()
             try:
-                self._give_lanes()
-                due = min(await self._accept_all(), await self._end_lives())
+                due = await look()
             except Exception:
                 self.logger.exception("looking after the runs failed")
                 due = _AGAIN_SECONDS
             # Not wait_for, which can swallow a cancellation.
             with suppress(TimeoutError):
                 async with asyncio.timeout(due):
-                    await self._dirty.wait()
+                    await changed.wait()
             await asyncio.sleep(_DEBOUNCE_SECONDS)
+
+    async def _give_turns(self) -> float:
+        """Give free lanes away, which waits for no answer: one may take half a minute."""
+        self._give_lanes()
+        return _LOOK_SECONDS
 
     def _give_lanes(self) -> None:
         # Nothing is awaited here: no two runs get the same lane.
@@ -191,7 +200,7 @@ class Controller:
                 return
             worker = Worker(self, turn)
             self._workers[turn.card.uid] = worker
-            worker.task.add_done_callback(lambda _: self._dirty.set())
+            worker.task.add_done_callback(lambda _: self._turns_changed.set())
 
     def _lanes(self, card: Card) -> Sequence[str]:
         """Return the lanes that a run may have; one that has begun stays where it was."""
@@ -201,7 +210,9 @@ class Controller:
 
     async def _accept_all(self) -> float:
         """Look once at each run that waits; return when to look again, in seconds."""
-        again = 60.0
+        # Of one whose turn it is nobody need say that it waits.
+        self._give_lanes()
+        again = _LOOK_SECONDS
         new: list[Card] = []
         for card in self._open.values():
             settled = card.refused is None and not card.news and not card.newer
@@ -284,6 +295,9 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
+        if card.uid in self._workers:
+            # Its turn came meanwhile.
+            return
         refusal = None if run.begun else self._refusal(run, context)
         if refusal is not None:
             await self.refuse(manifest, *refusal)
@@ -324,24 +338,6 @@ class Controller:
                 return False
             raise
         return True
-
-    async def _end_lives(self) -> float:
-        """Delete the runs whose time to live is over; return when the next one's is."""
-        again = 3600.0
-        now = datetime.now(UTC)
-        for card in list(self._mortal.values()):
-            assert card.deadline is not None
-            left = (card.deadline - now).total_seconds()
-            if left > 0:
-                again = min(again, left)
-                continue
-            try:
-                await self.kube.delete(KIND, card.namespace, card.name, card.uid)
-                self._mortal.pop(card.uid, None)
-            except KubeError as error:
-                self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
-                again = min(again, _AGAIN_SECONDS)
-        return again
 
     # What is said of them ------------------------------------------------------------------
 

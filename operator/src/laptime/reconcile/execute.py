@@ -185,8 +185,12 @@ async def _apply(kube: Kube, manifest: Manifest, children: Children) -> Manifest
     child = children.find(kind, name)
     if child is None:
         return await _create(kube, manifest, children)
+    if child.name != name:
+        # Somebody else's has the planned name.
+        manifest = otherwise_named(manifest)
     # With the uid: an object that took its place in this moment is left as it is.
-    meant = {**manifest, "metadata": {**manifest["metadata"], "uid": child.uid}}
+    metadata = {**manifest["metadata"], "name": child.name, "uid": child.uid}
+    meant = {**manifest, "metadata": metadata}
     try:
         children.stores[kind].put(await kube.apply(meant))
     except KubeError as error:

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from laptime.api import GROUP
-from laptime.kube import Kube, Manifest
+from laptime.api import GROUP, KIND
+from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.archive import (
     ARCHIVE_KEY,
     ARCHIVE_LABEL,
@@ -24,7 +24,9 @@ from laptime.manifests.archive import (
 )
 from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL, RunContext, known_as
 from laptime.manifests.result import RESULTS, results_name
+from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, owners
+from laptime.reconcile.queue import card_of
 from laptime.reconcile.views import Run
 from laptime.report.archive import Archive, Packer, unpack
 
@@ -120,7 +122,7 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     nothing is deleted. Done again, it goes on where it stopped.
 
     Raises:
-        KubeError: something could not be read or deleted.
+        KubeError: something could not be read or deleted, or the run goes on.
         ArchiveError: the archive is not whole; nothing was deleted.
         StoredByNewerVersion: this version cannot read it.
     """
@@ -132,14 +134,19 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     archive = await asyncio.to_thread(unpack, joined(head, parts), files=False)
     # By its own list of names: one of the API server may be too old to have them all.
     doomed = [one["metadata"] for one in archive.objects]
+    leftovers: list[Manifest] = []
     async for page in kube.pages(
         "ConfigMap", namespace, f"{ARCHIVE_LABEL}={uid}", metadata_only=True
     ):
-        doomed += [
+        leftovers += [
             one["metadata"]
             for one in page.items
             if _is_of(uid, one) and one["metadata"]["name"] not in parts
         ]
+    if leftovers and not await _stands(kube, uid, head):
+        # They may be the parts of the archive that comes after this one.
+        raise KubeError(0, "ArchiveChanging", f"ConfigMap {name} is being written again")
+    doomed += leftovers
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def delete(metadata: Manifest) -> None:
@@ -153,6 +160,21 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     return sum(
         len(one["binaryData"][ARCHIVE_KEY]) * 3 // 4 for one in (head, *parts.values()) if one
     )
+
+
+async def _stands(kube: Kube, uid: str, head: Manifest) -> bool:
+    """Whether an archive is the last one of a run that is over.
+
+    The run is asked about first: one that is over again has written another archive before that.
+    """
+    namespace = head["metadata"]["namespace"]
+    references = head["metadata"]["ownerReferences"]
+    (name, *_) = (one["name"] for one in references if one["uid"] == uid)
+    run = await kube.get(KIND, namespace, name)
+    if run is None or run["metadata"]["uid"] != uid or not card_of(run).over:
+        return False
+    now = await kube.get("ConfigMap", namespace, head["metadata"]["name"])
+    return now is not None and version_of(now) == version_of(head)
 
 
 def _is_of(uid: str, manifest: Mapping[str, Any]) -> bool:

@@ -43,6 +43,9 @@ def surplus(
     """Return which runs of one namespace are to be deleted now, and when the next one may be."""
     ended: dict[State, list[tuple[datetime, str, Card]]] = {}
     for card in cards:
+        if card.asks_again:
+            # It is as good as queued: what it waits for may take longer than it may stay.
+            continue
         if card.state is not None and card.finished is not None and not card.kept:
             ended.setdefault(card.state, []).append((card.finished, card.uid, card))
     doomed: list[Card] = []
@@ -113,7 +116,11 @@ class History:
         """Delete what is too much; return in how many seconds to look again."""
         now = datetime.now(UTC)
         doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
-        for card in doomed:
+        # The oldest first: they are too many even if newer ones go meanwhile.
+        for card in reversed(doomed):
+            if self._ended[namespace].get(card.uid) != card:
+                # Somebody keeps it, or asks for its failed trials again. It was heard of again.
+                continue
             try:
                 await self._kube.delete(KIND, card.namespace, card.name, card.uid)
                 _logger.info("%s/%s: deleted, one run too many", card.namespace, card.name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import pydantic
@@ -29,6 +30,8 @@ from laptime.reconcile.scenario_rules import problems_apart
 from laptime.reconcile.views import Run
 
 _NAMED = 5
+_AT_ONCE_SECONDS = 1.0
+"""Nearly all scenarios are looked at in half of it; of one that takes longer that is said."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,35 @@ class Found:
     kept: bool = False
     """The run has it, in an object of its own."""
     problem: ScenarioError | None = None
+    looked_at: bool = False
+    """Its rules are looked at, so that it is not known yet whether it may be measured."""
 
 
 class ScenarioDesk:
     """Looks the scenario of one run up, and remembers it once the run keeps it."""
 
-    def __init__(self, kube: Kube, children: Children, extensions: Collection[str]) -> None:
-        """`extensions` of Postgres are those that the administrator allows."""
+    def __init__(
+        self,
+        kube: Kube,
+        children: Children,
+        extensions: Collection[str],
+        wake: Callable[[], None],
+    ) -> None:
+        """`extensions` of Postgres are those that the administrator allows.
+
+        `wake` is called when the rules of the scenario have been looked at.
+        """
         self._kube = kube
         self._children = children
         self._extensions = extensions
         self._kept: Scenario | None = None
-        self._checked: tuple[Scenario, list[str]] | None = None
+        self._wake = wake
+        self._checked: tuple[Scenario, asyncio.Task[list[str]]] | None = None
+
+    def close(self) -> None:
+        """Look at no rules any more."""
+        if self._checked is not None:
+            self._checked[1].cancel()
 
     async def find(self, run: Run) -> Found:
         """Return the scenario that the run keeps, else the one that it would begin with now.
@@ -70,6 +90,8 @@ class ScenarioDesk:
             scenario = await self._current(run)
         except ScenarioError as error:
             return Found(problem=error)
+        if scenario is None:
+            return Found(looked_at=True)
         began_with = run.status.scenario_hash
         if began_with is not None and scenario.hash != began_with:
             return _refused(
@@ -92,7 +114,7 @@ class ScenarioDesk:
                 return read_scenario(one)
         return None
 
-    async def _current(self, run: Run) -> Scenario:
+    async def _current(self, run: Run) -> Scenario | None:
         name = run.spec.scenario
         document = await self._kube.get(SCENARIO_KIND, run.namespace, name)
         if document is None:
@@ -105,7 +127,11 @@ class ScenarioDesk:
                 fatal=False,
             )
         scenario = await self._with_texts(document, run.namespace)
-        problems = await self._problems(scenario)
+        # One that has begun with it cannot go on, nor end, without it.
+        begun = run.status.scenario_hash is not None
+        problems = await self._problems(scenario, None if begun else _AT_ONCE_SECONDS)
+        if problems is None:
+            return None
         if problems:
             more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
             said = plain("; ".join(problems[:_NAMED]))
@@ -136,11 +162,31 @@ class ScenarioDesk:
                 "ScenarioNotUnderstood", f"scenario {name}: {place}: {plain(first['msg'])}"
             ) from error
 
-    async def _problems(self, scenario: Scenario) -> list[str]:
-        """Return what is wrong with a scenario, which is asked once as long as it is the same."""
+    async def _problems(
+        self, scenario: Scenario, patience_seconds: float | None
+    ) -> list[str] | None:
+        """Return what is wrong with a scenario, which is asked once as long as it is the same.
+
+        None: it takes longer than the patience, which there is once.
+        """
         if self._checked is None or self._checked[0] != scenario:
-            self._checked = (scenario, await problems_apart(scenario))
-        return self._checked[1]
+            self.close()
+            task = asyncio.create_task(problems_apart(scenario))
+            task.add_done_callback(lambda _: self._wake())
+            self._checked = (scenario, task)
+        elif patience_seconds is not None:
+            # So long it has been waited for.
+            patience_seconds = 0.0
+        task = self._checked[1]
+        await asyncio.wait({task}, timeout=patience_seconds)
+        if not task.done():
+            return None
+        try:
+            return task.result()
+        except Exception:
+            # It says nothing of the scenario, and is asked again.
+            self._checked = None
+            raise
 
     def _allow(self, scenario: Scenario) -> None:
         refused = [one for one in scenario.extensions if one not in self._extensions]

@@ -14,6 +14,29 @@ from datetime import datetime
 
 from laptime.reconcile.views import PodView, WorkloadView
 
+_GAP_SECONDS = 60.0
+"""A run is looked at every few seconds. After a longer gap the cluster had nobody to work for."""
+
+
+class AtWork:
+    """For how long a run has been looked at without a gap.
+
+    Steps of a run begin at times that are stored in its status, and are over after so long. The
+    time in which no operator was there, or no API server, is no time in which they made no
+    progress; nor is that by which a clock was set.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._last = 0.0
+
+    def look(self, now: float) -> float:
+        """Return the seconds until now, which is the time of a clock that nobody sets."""
+        if self._since is None or now - self._last > _GAP_SECONDS:
+            self._since = now
+        self._last = now
+        return now - self._since
+
 
 class Sightings:
     """When each thing about the objects of a run was first seen."""

@@ -149,19 +149,24 @@ class Used:
 
     def __init__(self) -> None:
         self._cards: dict[str, Card] = {}
+        # When it was heard of what a run had used by then.
+        self._heard: dict[str, datetime] = {}
 
     def see(self, uid: str, card: Card | None, now: datetime) -> None:
         """Take in what is known of a run now; None: it is gone, and its time still counts.
 
         That of a turn that goes on is known to whoever works on it; with the run it is over.
         """
-        known = card or self._cards.get(uid)
+        before = self._cards.get(uid)
+        known = card or before
         if known is None or not (known.used_seconds or known.turn_started):
             return
         if card is None and known.finished is None:
             known = replace(
                 known, used_seconds=_seconds_until(known, now), turn_started=None, finished=now
             )
+        if before is None or before.used_seconds != known.used_seconds:
+            self._heard[uid] = now
         self._cards[uid] = known
 
     def seconds(
@@ -170,10 +175,12 @@ class Used:
         """Return the time of each namespace; `going_on` is that of the turns that go on."""
         had = dict(going_on or {})
         for uid, card in list(self._cards.items()):
-            if card.finished is not None and now - card.finished >= _WINDOW:
-                del self._cards[uid]
-            else:
+            # One that waits has had its turns until then.
+            waits_since = self._heard[uid] if card.turn_started is None else now
+            if now - (card.finished or waits_since) < _WINDOW:
                 had[card.namespace] = had.get(card.namespace, 0.0) + card.used_seconds
+            elif card.finished is not None:
+                del self._cards[uid], self._heard[uid]
         return had
 
 

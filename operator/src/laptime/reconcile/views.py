@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -326,9 +327,13 @@ class Observed:
     refusal: Refusal | None = None
     # What was refused of the CPU of a pod, the last time that it was asked for.
     resize_refused: ResizeRefused | None = None
+    # For how long somebody has looked at the run without a gap: nothing has lasted longer.
+    at_work_seconds: float = math.inf
     # Whether the run keeps its scenario, or why there is none.
     scenario_kept: bool = True
     scenario_problem: ScenarioError | None = None
+    # Whether its rules are looked at, so that nobody knows yet.
+    scenario_looked_at: bool = False
 
     def pods_of(
         self, component: str, *, server: str | None = None, trial: str | None = None

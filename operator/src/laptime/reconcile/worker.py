@@ -34,6 +34,7 @@ from laptime.reconcile.placements import NotPlaced
 from laptime.reconcile.queue import NOT_ENABLED, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
+from laptime.reconcile.sightings import AtWork
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
 from laptime.reconcile.views import (
@@ -113,6 +114,7 @@ class Worker:
         self._refusal: Refusal | None = None
         self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
+        self._at_work = AtWork()
         self._deleted_at: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -123,7 +125,7 @@ class Worker:
             Kubelets(self._kube, self.wake),
         )
         extensions = controller.settings.extensions
-        self._scenario = ScenarioDesk(self._kube, self._children, extensions)
+        self._scenario = ScenarioDesk(self._kube, self._children, extensions, self.wake)
         self._targets = TargetDesk(self._kube, card.namespace, self.wake)
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
@@ -170,6 +172,7 @@ class Worker:
         self._memory.kubelets.close()
         self._watches.close()
         self._targets.close()
+        self._scenario.close()
         for task in self._logs.values():
             task.cancel()
         self._logs.clear()
@@ -318,8 +321,10 @@ class Worker:
                 targets=await self._targets.look(run),
                 refusal=self._refusal,
                 resize_refused=self._resize_refused,
+                at_work_seconds=self._at_work.look(time.monotonic()),
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
+                scenario_looked_at=found.looked_at,
             )
             decision = decide(run, observed, context, now)
             if fresh or not _grave(run, decision):

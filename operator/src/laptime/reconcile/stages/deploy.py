@@ -28,7 +28,7 @@ from laptime.reconcile.actions import (
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tier_names, tiers_ready
-from laptime.reconcile.views import LABEL, parse_time
+from laptime.reconcile.views import LABEL
 
 _SOON_SECONDS = 1.0
 _LONG_PATIENCE_SECONDS = 60.0
@@ -38,11 +38,18 @@ _LATER = (State.VERIFYING, State.RUNNING)
 
 def own_scenario(situation: Situation) -> Decision | None:
     """Have the run keep its scenario; wait for one that is missing, fail with one that is wrong."""
+    if situation.observed.scenario_looked_at:
+        situation.progressing("Deploying", "the rules of its scenario are looked at")
+        decision = situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+        # The cluster has nothing to do meanwhile: what it may take is counted from the next step.
+        status = decision.status.model_copy(update={"step_started_at": None})
+        return replace(decision, status=status)
     error = situation.observed.scenario_problem
     if error is not None:
         problem = Problem(error.reason, str(error), fatal=error.fatal)
         situation.progressing("", "", problem)
-        if problem.fatal or _waited(situation) >= situation.spec.startup_seconds:
+        waited = _missing_seconds(situation, State.DEPLOYING)
+        if problem.fatal or waited >= situation.spec.startup_seconds:
             situation.fail(problem)
         return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
     if situation.observed.scenario_kept:
@@ -72,15 +79,22 @@ def does_not_fit(situation: Situation) -> Decision | None:
     return None
 
 
-def _waited(situation: Situation) -> float:
-    started = parse_time(situation.run.status.started_at)
-    return (situation.now - started).total_seconds() if started else 0.0
+def _missing_seconds(situation: Situation, state: State) -> float:
+    """Return for how long a run has waited, in this state, for what is missing.
+
+    It may have gone in the middle of the run, so the age of the run says nothing of it.
+    """
+    waited = situation.condition_seconds(ConditionType.PROGRESSING, ConditionStatus.FALSE)
+    return min(waited, situation.step_seconds(state))
 
 
 def missing_config_map(situation: Situation) -> Decision | None:
     """Wait for the ConfigMap of a script or of certificates; fail the run when it does not come."""
     if situation.measured():
         return None
+    said = situation.run.status.state
+    # One that had its turn goes on where it is: tiers that servers were verified on stay.
+    state = said if said in _LATER else State.DEPLOYING
     for who, config_map, key in situation.spec.config_maps:
         if config_map not in situation.observed.scripts:
             continue
@@ -108,9 +122,9 @@ def missing_config_map(situation: Situation) -> Decision | None:
             )
         )
         situation.progressing("", "", problem)
-        if _waited(situation) >= situation.spec.startup_seconds:
+        if _missing_seconds(situation, state) >= situation.spec.startup_seconds:
             situation.fail(problem)
-        return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+        return situation.decision(state, requeue_seconds=_SOON_SECONDS)
     return None
 
 

@@ -51,6 +51,9 @@ def finish(situation: Situation) -> Decision:
     if (leftovers or unstored) and so_far < LONGEST_SECONDS:
         situation.progressing("Finishing", "cleaning up: " + ", ".join(unstored + leftovers))
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
+    if unstored:
+        # Not once more: what was folded before is deleted by somebody else from here on.
+        situation.actions = [one for one in situation.actions if not isinstance(one, Fold)]
     # Not before all is stored: whoever waited for this asks for the report next.
     _say_outcome(situation)
     say_profiled(situation)

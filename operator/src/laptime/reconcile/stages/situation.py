@@ -252,14 +252,20 @@ class Situation:
         since = parse_time(old.step_started_at)
         if since is None or (old.state, old.current_trial) != (state, current_trial):
             return 0.0
-        return (self.now - since).total_seconds()
+        return self._seconds_since(since)
 
-    def condition_since(self, type_: ConditionType, status: ConditionStatus) -> datetime | None:
-        """Return since when a condition has had a status, or None when it has not."""
+    def condition_seconds(self, type_: ConditionType, status: ConditionStatus) -> float:
+        """Return since how many seconds a condition has had a status; 0 when it has not."""
         condition = self.run.status.condition(type_)
         if condition is None or condition.status != status:
-            return None
-        return parse_time(condition.last_transition_time)
+            return 0.0
+        return self._seconds_since(parse_time(condition.last_transition_time))
+
+    def _seconds_since(self, time: datetime | None) -> float:
+        """Return for how long something has lasted that somebody has looked at all the time."""
+        if time is None:
+            return 0.0
+        return min((self.now - time).total_seconds(), self.observed.at_work_seconds)
 
     # What is said -------------------------------------------------------------------------
 

@@ -163,5 +163,4 @@ def _of_the_cluster(problem: Problem) -> bool:
 
 
 def _since_seconds(situation: Situation) -> float:
-    since = situation.condition_since(ConditionType.TIERS_READY, ConditionStatus.FALSE)
-    return (situation.now - since).total_seconds() if since is not None else 0.0
+    return situation.condition_seconds(ConditionType.TIERS_READY, ConditionStatus.FALSE)

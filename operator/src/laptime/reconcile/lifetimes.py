@@ -1,0 +1,74 @@
+"""Runs that have had their time to live after their end: they are deleted.
+
+It needs no lane and holds up nobody, however slowly the API server answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from laptime.api import KIND
+from laptime.kube import Kube
+from laptime.reconcile.queue import Card
+
+_AGAIN_SECONDS = 1.0
+# Clocks are set.
+_LONGEST_SECONDS = 3600.0
+# Many runs end at once; one look is enough for all of them.
+_DEBOUNCE_SECONDS = 0.02
+_logger = logging.getLogger("laptime")
+
+
+class Lifetimes:
+    """Keeps in mind when runs have had their time, and deletes them one after the other."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._mortal: dict[str, Card] = {}
+        self._changed = asyncio.Event()
+
+    def see(self, uid: str, card: Card | None) -> None:
+        """Take in what is known of a run now; None: it is gone."""
+        self._mortal.pop(uid, None)
+        if card is None or not card.over or card.asks_again or card.deleting:
+            return
+        if card.deadline is not None:
+            self._mortal[uid] = card
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Go on for ever."""
+        while True:
+            self._changed.clear()
+            due = await self._end_lives()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due):
+                    await self._changed.wait()
+            await asyncio.sleep(_DEBOUNCE_SECONDS)
+
+    async def _end_lives(self) -> float:
+        """Delete the runs whose time is over; return in how many seconds the next one's is."""
+        now = datetime.now(UTC)
+        due = [_LONGEST_SECONDS]
+        for uid, card in list(self._mortal.items()):
+            assert card.deadline is not None
+            left = (card.deadline - now).total_seconds()
+            if left > 0:
+                due.append(left)
+                continue
+            if self._mortal.get(uid) != card:
+                # While others were deleted somebody has given it more time, or asks for it again.
+                continue
+            try:
+                await self._kube.delete(KIND, card.namespace, card.name, card.uid)
+                self._mortal.pop(uid, None)
+            except Exception as error:
+                _logger.warning(
+                    "%s/%s: it has had its time, and is not deleted yet: %s: %s",
+                    card.namespace, card.name, type(error).__name__, error,
+                )  # fmt: skip
+                due.append(_AGAIN_SECONDS)
+        return min(due)

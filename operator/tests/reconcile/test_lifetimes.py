@@ -1,0 +1,68 @@
+"""A run that has had its time goes, and holds up no other one with that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from .api_server import ApiServer
+from .test_controller import operating, run_manifest, state, until
+from .test_cost import finished
+from .test_pause import patched
+
+
+def mortal(name: str) -> dict[str, Any]:
+    return finished(name, ttlSecondsAfterFinished=1)
+
+
+@pytest.mark.parametrize("answers", [None, 500])
+async def test_a_lane_is_given_away_while_runs_cannot_be_deleted(answers: int | None) -> None:
+    server = ApiServer()
+    over = [f"old-{number}" for number in range(3)]
+    for name in over:
+        server.add(mortal(name))
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method == "DELETE" and "/old-" in request.path and not may_answer.is_set():
+            asked.set()
+            if answers is None:
+                await may_answer.wait()
+            else:
+                return web.json_response({"reason": "InternalError"}, status=answers)
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await asked.wait()
+        server.add(run_manifest("new"))
+        await until(lambda: state(server, "new") == "Deploying")
+        assert len(server.of("BenchmarkRun")) == 4
+        may_answer.set()
+        await until(lambda: len(server.of("BenchmarkRun")) == 1)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"retry": 1}, {"ttlSecondsAfterFinished": 10**9}], ids=["retry", "more time"]
+)
+async def test_a_run_that_is_changed_while_others_are_deleted_stays(
+    changed: dict[str, Any],
+) -> None:
+    server = ApiServer()
+    for name in ("old-0", "old-1", "the-changed"):
+        server.add(mortal(name))
+    server.forbidden.add("default")
+
+    async def fault(request: web.Request) -> None:
+        if request.method == "DELETE" and server.get("BenchmarkRun", "default", "old-0"):
+            patched(server, "the-changed", **changed)
+            await asyncio.sleep(0.2)
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: len(server.of("BenchmarkRun")) == 1)
+        await asyncio.sleep(0.2)
+    assert server.get("BenchmarkRun", "default", "the-changed") is not None
