@@ -128,6 +128,10 @@ def archived(**members: str) -> dict[str, Any]:
             member = tarfile.TarInfo(name.replace("__", "/"))
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
+        # k6 writes the script once more under its own name.
+        member = tarfile.TarInfo("file/home/me/load.js")
+        member.type, member.linkname = tarfile.LNKTYPE, "data"
+        archive.addfile(member)
     return {"binaryData": {"script.tar": base64.b64encode(content.getvalue()).decode()}}
 
 

@@ -64,7 +64,7 @@ type Output struct {
 	byTag      map[string]*measure // the same parts by their names
 	scenarios  int                 // that are measured
 	kept       []*measure
-	judged     int // of them: what thresholds are about
+	judged     int             // of them: what thresholds are about
 	leftOut    map[string]bool // metrics that there was no room for
 	thresholds []*limits
 	trails     bool // a threshold is about requests

@@ -37,10 +37,10 @@ type Endpoint struct {
 	Requests int64 `json:"requests"`
 	Errors   int64 `json:"errors"`
 	// What is still under way at the end is mostly asked of slow endpoints: each has its own.
-	CompletedInWindow int64 `json:"completedInWindow"`
-	Latency    string `json:"latency"`
-	ServerTime string `json:"serverTime"`
-	Connect    string `json:"connect"`
+	CompletedInWindow int64  `json:"completedInWindow"`
+	Latency           string `json:"latency"`
+	ServerTime        string `json:"serverTime"`
+	Connect           string `json:"connect"`
 	// Open loads: from sent, not from due. What hides an omission, for comparison.
 	UncorrectedLatency string `json:"uncorrectedLatency,omitempty"`
 }

@@ -186,7 +186,7 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
     and again that says that its file is smaller than nothing.
 
     Raises:
-        tarfile.TarError, ValueError: it is none, or something else than files and folders is in it.
+        tarfile.TarError, ValueError: it is none.
     """
     start, long_name = 0, None
     while (header := content[start : start + tarfile.BLOCKSIZE]).strip(b"\0"):
@@ -206,10 +206,9 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
         elif member.isreg() and not member.issparse():
             yield long_name.decode(errors="replace") if long_name else member.name, data
             long_name = None
-        elif member.isdir():
-            long_name = None
         else:
-            raise ValueError(f"{member.name} is no file")
+            # k6 writes the script once more, as a link to `data`. No link is followed.
+            long_name = None
 
 
 def _leads(name: str, source: str, told: set[str]) -> Iterator[Lead]:
