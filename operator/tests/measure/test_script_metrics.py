@@ -195,6 +195,14 @@ def test_a_metric_that_one_generator_had_no_room_for_is_left_out() -> None:
     assert script.metrics_left_out == 2
 
 
+def test_a_generator_that_had_no_room_for_a_threshold_keeps_its_say() -> None:
+    # As those of older versions have none beside a hundred metrics.
+    said = {"metric": "m{of:it}", "expression": "rate<0.1", "met": False, "samples": 100}
+    script = kept_by([["m{of:it}"], []], metricsLeftOut=1, thresholds=[said])
+    assert [one.met for one in script.thresholds] == [False]
+    assert script.metrics == {}
+
+
 def test_a_count_of_which_one_generator_kept_no_metric_is_that_of_all() -> None:
     one = GeneratorThreshold(metric="m", expression="count<500", met=True, value=300.0, samples=300)
     none = one.model_copy(update={"value": 0.0, "samples": 0})

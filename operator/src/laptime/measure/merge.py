@@ -44,8 +44,6 @@ _SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds", "moreExcept
 # Gauges of what each generator has for itself, so that all together have the sum.
 _HELD_BY_EACH = ("vus", "vus_max")
 _MEASURED = "measured"
-MAX_JUDGED = 100
-"""Metrics that thresholds are about, of which a generator keeps all (`images/k6`: `maxMetrics`)."""
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -272,11 +270,14 @@ def _whole(name: str, parts: list[GeneratorScript]) -> bool:
     """Return whether a metric has the samples of all generators.
 
     One that had no more room may have left out what another one kept. What thresholds are about
-    has room of its own, so that a generator without it saw no sample of it.
+    has room of its own, up to some number: how many samples a generator saw of it, each says.
     """
-    judged = {one.metric for part in parts for one in part.thresholds}
-    if name in judged and len(judged) <= MAX_JUDGED:
-        return True
+    if any(one.metric == name for part in parts for one in part.thresholds):
+        return all(
+            name in part.metrics
+            or not any(one.samples for one in part.thresholds if one.metric == name)
+            for part in parts
+        )
     return all(
         name in part.metrics or not (part.metrics_left_out or ("{" in name and part.parts_left_out))
         for part in parts
