@@ -220,10 +220,10 @@ def widest_half_width(
 def without_interval(
     spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
 ) -> list[str]:
-    """Return the servers, in the order given, of which repetitions leave a precision unknown.
+    """Return the servers, in the order given, whose figure has no interval under some load.
 
-    Under some load too few of theirs count for an interval. What a search leaves open is no
-    matter of repetitions, and is not among them.
+    Too few repetitions count that can be compared. What a search leaves open is no matter of
+    repetitions, and is not among them.
     """
     found = {name for name, width in _half_widths(spec, results, servers, True) if width is None}
     return [name for name in servers if name in found]
@@ -256,12 +256,12 @@ def _half_widths_under(
         {name: rates[name] for name in servers if name in rates}, looks_of(spec)
     )
     # As they are, not as they are drawn: where an interval lies must not decide when to stop.
-    intervals = [
-        (name, ratio)
-        for name in comparison.servers
-        if name != baseline and (ratio := comparison.ratio(name, baseline)) is not None
-    ] or [(name, comparison.estimate(name)) for name in comparison.servers]
-    return [(name, half_width(one)) for name, one in intervals]
+    ratios = {
+        name: comparison.ratio(name, baseline) for name in comparison.servers if name != baseline
+    }
+    if all(one is None for one in ratios.values()):
+        return [(name, half_width(comparison.estimate(name))) for name in comparison.servers]
+    return [(name, half_width(one) if one is not None else None) for name, one in ratios.items()]
 
 
 def _spent(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> bool:

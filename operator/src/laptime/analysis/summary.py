@@ -273,7 +273,7 @@ def _notes(
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
     elif precision is not None and finished and without:
-        of = f"too few repetitions of {wording.listing(without)} count for an interval"
+        of = f"too few repetitions count for an interval of {wording.listing(without)}"
         notes.append(f"the precision of {spec.precision} was not reached: {of}")
     wrong = [one.load for one in control if one.differs]
     if wrong:
