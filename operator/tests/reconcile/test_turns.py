@@ -82,10 +82,10 @@ def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_ru
     used = Used()
     used.see("1", card("a", 1, used_seconds=60.0, finished=NOW), NOW)
     used.see("1", None, NOW + timedelta(hours=1))
-    used.see("2", card("b", 2, used_seconds=30.0), NOW)
+    used.see("2", card("b", 2, turn_started=NOW), NOW)
     used.see("2", None, NOW + timedelta(hours=2))
-    assert used.seconds(NOW + timedelta(hours=23)) == {"a": 60.0, "b": 30.0}
-    assert used.seconds(NOW + timedelta(hours=25)) == {"b": 30.0}
+    assert used.seconds(NOW + timedelta(hours=23)) == {"a": 60.0, "b": 7200.0}
+    assert used.seconds(NOW + timedelta(hours=25)) == {"b": 7200.0}
     assert used.seconds(NOW + timedelta(hours=27)) == {}
 
 
@@ -101,6 +101,13 @@ def test_time_of_a_run_that_pauses_counts_for_a_day_and_what_is_changed_of_it_co
     assert used.seconds(NOW + timedelta(hours=26)) == {}
     used.see("1", replace(paused, state=State.QUEUED), NOW + timedelta(hours=27))
     assert used.seconds(NOW + timedelta(hours=28)) == {}
+    # Nor does its end begin another day.
+    over = replace(paused, state=State.CANCELLED, finished=NOW + timedelta(hours=29))
+    used.see("1", over, NOW + timedelta(hours=29))
+    assert used.seconds(NOW + timedelta(hours=30)) == {}
+    used.see("2", paused, NOW)
+    used.see("2", None, NOW + timedelta(hours=40))
+    assert used.seconds(NOW + timedelta(hours=41)) == {}
 
 
 def test_the_turn_of_a_run_that_is_deleted_in_its_middle_counts() -> None:

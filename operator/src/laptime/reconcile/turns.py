@@ -175,9 +175,9 @@ class Used:
         """Return the time of each namespace; `going_on` is that of the turns that go on."""
         had = dict(going_on or {})
         for uid, card in list(self._cards.items()):
-            # One that waits has had its turns until then.
-            waits_since = self._heard[uid] if card.turn_started is None else now
-            if now - (card.finished or waits_since) < _WINDOW:
+            # One that waits, or is over, has had its turns until then.
+            had_until = self._heard[uid] if card.turn_started is None else now
+            if now - min(card.finished or had_until, had_until) < _WINDOW:
                 had[card.namespace] = had.get(card.namespace, 0.0) + card.used_seconds
             elif card.finished is not None:
                 del self._cards[uid], self._heard[uid]
