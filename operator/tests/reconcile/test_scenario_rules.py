@@ -9,17 +9,20 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from laptime.catalog import Scenario, scenario_of, scenarios, stored_text
 from laptime.manifests.scenario import read_scenario
-from laptime.reconcile import scenario_rules
+from laptime.reconcile import scenario_rules, worker
 from laptime.reconcile import scenarios as module
+from laptime.reconcile.queue import Card
 from laptime.reconcile.scenario_rules import problems_apart
 
 from .api_server import ApiServer
-from .test_controller import operating, reason, state, until
+from .test_controller import operating, reason, run_manifest, state, until
 from .test_pause import patched
 from .test_scenarios import kept, message, mine, run_of
+from .test_side_services import CACHE
 
 # Each takes twice as long with one more.
 _DOUBLING = {
@@ -89,6 +92,7 @@ class Looking:
     def __init__(self) -> None:
         self.over = asyncio.Event()
         self.asked = self.ended = 0
+        self.problems: list[str] = []
 
     async def __call__(self, _: Scenario) -> list[str]:
         self.asked += 1
@@ -96,7 +100,7 @@ class Looking:
             await self.over.wait()
         finally:
             self.ended += 1
-        return []
+        return self.problems
 
 
 @pytest.fixture
@@ -251,3 +255,83 @@ async def test_the_process_learns_nothing_of_the_environment(
 @pytest.mark.parametrize("scenario", scenarios().values(), ids=lambda one: one.name)
 def test_what_is_read_there_is_the_same_scenario(scenario: Scenario) -> None:
     assert Scenario.model_validate_json(stored_text(scenario)) == scenario
+
+
+async def test_a_run_over_a_cap_by_its_services_has_not_begun_and_can_be_cancelled(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exceeded(*given: Any) -> str | None:
+        return "too many cores" if any(given[3:]) else None
+
+    monkeypatch.setattr(worker, "cap_exceeded", exceeded)
+    server = ApiServer()
+    server.add(mine(services=[{**CACHE, "resources": {"cpu": "1500m", "memory": "64Mi"}}]))
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: message(server) == "the rules of its scenario are looked at")
+        looking.over.set()
+        await until(lambda: reason(server, "demo", "Accepted") == "CapExceeded")
+        assert (state(server, "demo"), message(server)) == ("Queued", "it has not begun")
+        assert not {"startedAt", "turnStartedAt"} & status_of(server).keys()
+        patched(server, "demo", cancel=True)
+        await until(lambda: state(server, "demo") == "Cancelled")
+
+
+async def test_a_run_that_is_asked_for_again_at_its_end_is_accepted_at_once(
+    looking: Looking,
+) -> None:
+    async def slow_events(request: web.Request) -> None:
+        # Its last events are written after its state.
+        if request.method == "POST" and "events" in request.path:
+            await asyncio.sleep(0.1)
+
+    server = ApiServer()
+    server.fault = slow_events
+    looking.problems = ["it is wrong"]
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Deploying")
+        patched(server, "demo", retry=1)
+        looking.over.set()
+        await until(lambda: status_of(server).get("retries") == 1)
+
+
+@pytest.mark.parametrize("ended", ["Failed", "Cancelled"])
+async def test_a_run_that_ends_while_it_waits_to_be_accepted_stays_over(
+    ended: str, looking: Looking
+) -> None:
+    looking.problems = ["it is wrong"]
+    looking.over.set()
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_manifest("first"))
+    async with operating(server) as controller:
+        await until(lambda: state(server, "first") == "Deploying")
+        accept, accepted = controller._accept, asyncio.Event()
+        waits, may_go = asyncio.Event(), asyncio.Event()
+
+        async def later(card: Card) -> None:
+            if card.name == "second" and (ended == "Failed" or card.cancel):
+                waits.set()
+                await may_go.wait()
+                try:
+                    await accept(card)
+                finally:
+                    accepted.set()
+                return
+            await accept(card)
+
+        controller._accept = later  # type: ignore[method-assign]
+        server.add(run_of("shop", "second"))
+        if ended == "Cancelled":
+            await until(lambda: state(server, "second") == "Queued")
+            patched(server, "second", cancel=True)
+        await until(waits.is_set)
+        server.remove("BenchmarkRun", "default", "first")
+        await until(lambda: state(server, "second") == ended and not controller._workers)
+        shown = ("state", "progress", "conditions", "finishedAt")
+        before = {key: status_of(server, "second")[key] for key in shown}
+        may_go.set()
+        await until(accepted.is_set)
+        assert {key: status_of(server, "second")[key] for key in shown} == before

@@ -42,6 +42,7 @@ _NOT_ENABLED_A_SECOND = 2.0
 _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 _AT_ONCE = 10
+_NOT_BEGUN = Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", "it has not begun")
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 
@@ -148,10 +149,13 @@ class Controller:
         if (card is None or card.deleting) and uid in self._workers:
             self._workers[uid].look_anew()
         self.metrics.count(self._states)
-        self._turns_changed.set()
-        self._news.set()
+        self._look_again()
 
     # What is done with them ----------------------------------------------------------------
+
+    def _look_again(self) -> None:
+        self._turns_changed.set()
+        self._news.set()
 
     async def _look_after(
         self, look: Callable[[], Awaitable[float]], changed: asyncio.Event
@@ -200,7 +204,7 @@ class Controller:
                 return
             worker = Worker(self, turn)
             self._workers[turn.card.uid] = worker
-            worker.task.add_done_callback(lambda _: self._turns_changed.set())
+            worker.task.add_done_callback(lambda _: self._look_again())
 
     def _lanes(self, card: Card) -> Sequence[str]:
         """Return the lanes that a run may have; one that has begun stays where it was."""
@@ -281,6 +285,10 @@ class Controller:
         manifest = await self.kube.get(KIND, card.namespace, card.name)
         if manifest is None or manifest["metadata"]["uid"] != card.uid:
             return
+        card = card_of(manifest)
+        if card.uid in self._workers or (card.over and not card.asks_again):
+            # It had its turn meanwhile.
+            return
         now = datetime.now(UTC)
         try:
             run = run_view(manifest)
@@ -296,7 +304,6 @@ class Controller:
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
         if card.uid in self._workers:
-            # Its turn came meanwhile.
             return
         refusal = None if run.begun else self._refusal(run, context)
         if refusal is not None:
@@ -308,7 +315,7 @@ class Controller:
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
-            await self.say(run, _with(run.status, run.generation, now, good, "queued"), now)
+            await self.say(run, _with(run.status, run.generation, now, [good], "queued"), now)
 
     def _refusal(self, run: Run, context: RunContext) -> tuple[str, str] | None:
         """Return why a run may not begin as it is: CamelCase reason and message; None: it may."""
@@ -367,7 +374,13 @@ class Controller:
         old = RunStatus.model_validate(manifest.get("status") or {})
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
         now = datetime.now(UTC)
-        status = _with(old, metadata.get("generation", 1), now, bad, reason)
+        verdicts, before = [bad], old
+        if old.state is State.DEPLOYING and old.scenario_hash is None:
+            # Nothing of it has begun: only the rules of its scenario were looked at.
+            verdicts.append(_NOT_BEGUN)
+            nothing = {"state": State.QUEUED, "started_at": None, "images": None, "placement": None}
+            before = old.model_copy(update=nothing)
+        status = _with(before, metadata.get("generation", 1), now, verdicts, reason)
         if old.turn_started_at is not None:
             # It has no turn while it may have none.
             used = round(seconds_used(old, now), 1)
@@ -408,13 +421,17 @@ class Controller:
 
 
 def _with(
-    status: RunStatus, generation: int, now: datetime, verdict: Verdict, text: str
+    status: RunStatus,
+    generation: int,
+    now: datetime,
+    verdicts: Sequence[Verdict],
+    text: str,
 ) -> RunStatus:
     """Return a status that says whether a run is accepted; `text`: what `kubectl get` shows."""
     progress = status.progress or Progress()
     if progress.total:
         text = f"{progress.completed}/{progress.total}, {text}"
-    conditions = merge_conditions(status.conditions or [], [verdict], generation, format_time(now))
+    conditions = merge_conditions(status.conditions or [], verdicts, generation, format_time(now))
     return status.model_copy(
         update={
             "state": status.state or State.QUEUED,
