@@ -19,7 +19,7 @@ from laptime.manifests.context import Network, Target
 from laptime.reconcile.actions import Apply, Create, Delete
 from laptime.reconcile.decide import asked_again
 from laptime.reconcile.service_view import selector_of, service_view
-from laptime.reconcile.views import ContainerView, PodView, TargetView
+from laptime.reconcile.views import ContainerView, PodView, TargetView, format_time
 
 from .api_server import ApiServer
 from .nodes import Nodes, working
@@ -625,3 +625,34 @@ def test_a_config_map_that_does_not_come_back_in_mid_run_ends_it() -> None:
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
     assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "ConfigMapMissing")
+
+
+def test_a_config_map_is_waited_for_where_the_run_waits_for_something_else_already() -> None:
+    world = world_of(servers=WITH_CERTIFICATES, repetitions=4)
+    world.scripts = dict(THERE)
+    until_true(world, lambda world: world.run.status.state is State.VERIFYING)
+    # A pod that cannot be placed is waited for longer than a ConfigMap is.
+    status, long_ago = world.run.status, format_time(world.now)
+    waits = [
+        one.model_copy(
+            update={
+                "status": ConditionStatus.FALSE,
+                "reason": "Unschedulable",
+                "last_transition_time": long_ago,
+            }
+        )
+        if one.type == ConditionType.PROGRESSING
+        else one
+        for one in status.conditions or []
+    ]
+    world.run = replace(world.run, status=status.model_copy(update={"conditions": waits}))
+    for _ in range(2):
+        world.now += timedelta(seconds=50)
+        world._at_work.look(world.now.timestamp())
+    world.scripts = {"ca": None}
+    world.step()
+    world.step()
+    assert world.run.status.state is State.VERIFYING
+    world.scripts = dict(THERE)
+    run_to_the_end(world)
+    assert len(results_of(world)) == 4

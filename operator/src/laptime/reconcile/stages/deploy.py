@@ -48,7 +48,7 @@ def own_scenario(situation: Situation) -> Decision | None:
     if error is not None:
         problem = Problem(error.reason, str(error), fatal=error.fatal)
         situation.progressing("", "", problem)
-        waited = _missing_seconds(situation, State.DEPLOYING)
+        waited = _missing_seconds(situation, State.DEPLOYING, ConditionType.PROGRESSING)
         if problem.fatal or waited >= situation.spec.startup_seconds:
             situation.fail(problem)
         return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
@@ -79,13 +79,14 @@ def does_not_fit(situation: Situation) -> Decision | None:
     return None
 
 
-def _missing_seconds(situation: Situation, state: State) -> float:
+def _missing_seconds(situation: Situation, state: State, *said_by: ConditionType) -> float:
     """Return for how long a run has waited, in this state, for what is missing.
 
-    It may have gone in the middle of the run, so the age of the run says nothing of it.
+    It may have gone in the middle of the run, so the age of the run says nothing of it; nor does
+    the age of a condition that was false for something else before: all that say it must be.
     """
-    waited = situation.condition_seconds(ConditionType.PROGRESSING, ConditionStatus.FALSE)
-    return min(waited, situation.step_seconds(state))
+    waited = (situation.condition_seconds(one, ConditionStatus.FALSE) for one in said_by)
+    return min(*waited, situation.step_seconds(state))
 
 
 def missing_config_map(situation: Situation) -> Decision | None:
@@ -122,7 +123,8 @@ def missing_config_map(situation: Situation) -> Decision | None:
             )
         )
         situation.progressing("", "", problem)
-        if _missing_seconds(situation, state) >= situation.spec.startup_seconds:
+        said_by = ConditionType.PROGRESSING, ConditionType.TIERS_READY
+        if _missing_seconds(situation, state, *said_by) >= situation.spec.startup_seconds:
             situation.fail(problem)
         return situation.decision(state, requeue_seconds=_SOON_SECONDS)
     return None
