@@ -61,6 +61,24 @@ func (s *shared) moment(stamp int64) moment {
 	return moment{read, read}
 }
 
+// mostUnread is for how long an answer may have been there before somebody asks whether all of it was.
+const mostUnread = int64(time.Millisecond)
+
+// inOrder is the moment of what was read from a socket. The kernel's stamp is that of the last segment of the stream,
+// and one before it may have come later: lost and sent again, it lets all be read. Then the moment of the reading
+// counts. disorder is how many segments had come before their turn by the last time that somebody asked.
+func (m moment) inOrder(fd int, disorder *uint32) moment {
+	if m.read-m.arrived <= mostUnread {
+		return m
+	}
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err == nil && info.Rcv_ooopack != *disorder {
+		*disorder = info.Rcv_ooopack
+		m.arrived = m.read
+	}
+	return m
+}
+
 // since is the moment of something that cannot have arrived before: if the clock was set, it was when it
 // was read.
 func (m moment) since(earliest int64) moment {

@@ -47,11 +47,17 @@ func TestAnAnswerTakesNoLongerForBeingReadLate(t *testing.T) {
 				e.act(events)
 			}
 		}
-		e.issue(e.pop(), e.now(), e.now())
-		answered()
-		<-asked
+		// The connection is there then, so that the request goes out at once. The kernel begins to stamp when
+		// somebody asks for it, and some time after that.
+		for began := time.Now(); e.unread == 0; {
+			e.issue(e.pop(), e.now(), e.now())
+			answered()
+			<-asked
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%s: nothing is stamped", name)
+			}
+		}
 		e.latencies, e.unread = nil, 0
-		// The connection is there, so that the request goes out at once.
 		issued := e.now()
 		e.issue(e.pop(), issued, issued)
 		<-asked

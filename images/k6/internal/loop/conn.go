@@ -91,7 +91,8 @@ func (e *engine) dial(id int32, c *conn) (fresh bool, errno unix.Errno) {
 			_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		}
 	}
-	c.state, c.served = connecting, false
+	c.state, c.served, c.disorder = connecting, false, 0
+	c.dialed = e.now()
 	return fresh, connect(c.fd, e.addresses[which])
 }
 
@@ -124,12 +125,12 @@ func (e *engine) open(id int32, c *conn, now int64) {
 func (e *engine) connected(id int32, c *conn) {
 	now := e.now()
 	if c.busy {
-		c.begun, c.set = now, now-c.issued
+		c.begun, c.set = now, now-c.dialed
 		e.send(id, c)
 		return
 	}
 	// It may be closed by the time it is used, as any that was kept.
-	c.openedIn = max(now-c.issued, 1)
+	c.openedIn = max(now-c.dialed, 1)
 	c.state, c.served = idle, true
 	e.release(id)
 }
@@ -163,7 +164,7 @@ func (e *engine) connect(id int32, c *conn) {
 	switch errno {
 	case 0:
 		c.sent = n
-		c.begun, c.set = connected, connected-c.issued
+		c.begun, c.set = connected, connected-c.dialed
 		c.state = waiting
 		if c.sent < len(c.wire) {
 			c.state = sending
@@ -294,10 +295,10 @@ func write(fd int, b []byte) (int, unix.Errno) {
 
 // handle acts on the events of one connection.
 func (e *engine) handle(id int32, c *conn, events uint32) {
-	if c.secure != nil && c.state != handshaking {
-		c.secure.drained = false
-	}
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	if c.secure != nil && c.state != handshaking {
+		c.secure.hear(ended)
+	}
 	switch c.state {
 	case connecting:
 		switch {
@@ -354,7 +355,7 @@ func (e *engine) receive(id int32, c *conn, ended bool) {
 			}
 			return
 		}
-		at = at.since(c.begun)
+		at = at.since(c.begun).inOrder(c.fd, &c.disorder)
 		if c.first == 0 {
 			c.first = at.arrived
 		}

@@ -43,6 +43,8 @@ type conn struct {
 	due      int64 // when the request should have gone out: latency counts from here
 	issued   int64
 	begun    int64 // when its sending began
+	dialed   int64 // when the set-up of its connection began
+	disorder uint32
 	set      int64 // connection set-up time
 	openedIn int64 // that of a connection that waits for its first request
 	received int64

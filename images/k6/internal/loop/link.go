@@ -32,6 +32,7 @@ type link struct {
 	began    int64
 	set      int64 // connection set-up time, until the first stream has it
 	heard    int64 // when something of an answer was read last
+	disorder uint32
 
 	framer  *http2.Framer
 	source  source // of the framer
@@ -489,6 +490,7 @@ func (e *engine) receiveLink(l *link, ended bool) {
 			e.severed(l)
 			return
 		}
+		at = at.inOrder(l.fd, &l.disorder)
 		if err := e.feed(l, e.buffer[:n], at); err != nil && l.fd >= 0 {
 			code := http2.ErrCodeProtocol
 			var wrong http2.ConnectionError

@@ -26,6 +26,7 @@ type secure struct {
 	ready   chan struct{} // the socket has something to read
 	err     error         // of the handshake
 	drained bool          // nothing is to be read until the next event
+	ended   bool          // the peer has closed: no further event says so
 	rest    []byte        // what the socket did not take
 	reader  reader
 }
@@ -75,6 +76,12 @@ func (s *secure) abandon() bool {
 	return true
 }
 
+// hear takes in an event of the socket, and whether the peer has closed it.
+func (s *secure) hear(ended bool) {
+	s.drained = false
+	s.ended = s.ended || ended
+}
+
 // Read implements net.Conn.
 func (s *secure) Read(to []byte) (int, error) {
 	for {
@@ -94,7 +101,7 @@ func (s *secure) Read(to []byte) (int, error) {
 		case n == 0:
 			return 0, io.EOF
 		default:
-			s.drained = n < len(to) && s.state.Load() == shaken
+			s.drained = n < len(to) && !s.ended && s.state.Load() == shaken
 			return n, nil
 		}
 	}

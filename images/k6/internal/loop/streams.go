@@ -94,10 +94,10 @@ func (e *engine) restPlace(place int) {
 
 // handleLink acts on the events of a connection.
 func (e *engine) handleLink(l *link, events uint32) {
-	if l.secure != nil && l.state != handshaking {
-		l.secure.drained = false
-	}
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	if l.secure != nil && l.state != handshaking {
+		l.secure.hear(ended)
+	}
 	switch l.state {
 	case connecting:
 		switch {
