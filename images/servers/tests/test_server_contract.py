@@ -67,6 +67,18 @@ def test_says_what_it_answers(run: Run, kind: Kind, database: Database) -> None:
         assert response.getheader("Content-Length") == str(len(response.read()))
 
 
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind.language == "Python"], ids=str)
+def test_keeps_connections_however_many_threads_it_has(run: Run, kind: Kind) -> None:
+    with start(run, kind, THREADS="1000") as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        for _ in range(2):
+            connection.request("GET", "/healthz")
+            response = connection.getresponse()
+            assert response.read()
+            assert response.status == 200
+            assert response.getheader("Connection") != "close"
+
+
 @with_database
 def test_opens_no_more_connections_than_told(run: Run, kind: Kind, database: Database) -> None:
     environment = {"DATABASE_URL": database.url, "DATABASE_CONNECTIONS": "3", "THREADS": "8"}

@@ -17,6 +17,9 @@ _settings = Settings.from_environment()
 bind = f"[{_settings.host}]:{_settings.port}"
 workers = _settings.workers
 threads = _settings.threads
+# The threaded worker accepts no more than so many, and keeps none where it has as many threads.
+# The largest load has 20,000, and others ask for health.
+worker_connections = 21_000 + threads
 keepalive = limits.KEEP_ALIVE_SECONDS
 graceful_timeout = limits.GRACEFUL_SHUTDOWN_SECONDS
 timeout = limits.WORKER_SILENCE_SECONDS

@@ -11,7 +11,8 @@ from psycopg_pool import ConnectionPool
 from serving.settings import Settings
 from serving.sqlite_connections import SqliteConnections
 
-# How long a request waits for a connection; the default of SQLAlchemy and of psycopg's pool.
+# How long a request waits for a connection, or for one to be opened; the default of SQLAlchemy and
+# of psycopg's pool.
 ACQUIRE_SECONDS = 30
 
 
@@ -25,9 +26,7 @@ class Connections(Protocol):
         """Close the connections that nobody has borrowed."""
 
 
-def open_connections(
-    settings: Settings, acquire_seconds: float = ACQUIRE_SECONDS
-) -> Connections | None:
+def open_connections(settings: Settings) -> Connections | None:
     """A pool of at most `database_connections` connections, opened when first needed.
 
     Each statement is a transaction of its own. None when the run has no database.
@@ -39,13 +38,13 @@ def open_connections(
             settings.sqlite_file,
             settings.database_connections,
             settings.database_prepared_statements,
-            acquire_seconds,
+            ACQUIRE_SECONDS,
         )
     return ConnectionPool(
         settings.database_url,
         min_size=0,
         max_size=settings.database_connections,
-        timeout=acquire_seconds,
+        timeout=ACQUIRE_SECONDS,
         open=True,
         kwargs={
             "autocommit": True,

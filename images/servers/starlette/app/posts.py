@@ -10,8 +10,6 @@ from serving.asyncpg_pool import make_pool
 from serving.settings import Settings
 from serving.sync_connections import open_connections
 
-# How long the event loop may wait for a connection to be opened; it never waits for a free one.
-BLOCKED_SECONDS = 1
 LATEST_POSTS = "SELECT id, title, body FROM posts ORDER BY id DESC LIMIT 10"
 
 Posts = list[dict[str, Any]]
@@ -32,7 +30,7 @@ async def open_posts(settings: Settings, access: str) -> AsyncIterator[ReadPosts
     if settings.database_url is None:
         yield None
     elif access == "sync":
-        connections = open_connections(settings, BLOCKED_SECONDS)
+        connections = open_connections(settings)
         assert connections is not None
         with closing(connections):
 
