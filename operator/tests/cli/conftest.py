@@ -65,6 +65,7 @@ class FakeApiServer:
         self.others_applied = False
         """Whether the fields of what is there are another manager's."""
         self.may_list_results = True
+        self.may_read_scenarios = True
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
         self.collected_after = 1
@@ -167,6 +168,8 @@ class FakeApiServer:
             return 403, {"kind": "Status", "message": "nodes is forbidden"}
         if where.endswith("/configmaps") and not self.may_list_results:
             return 403, {"kind": "Status", "message": "configmaps is forbidden"}
+        if "/benchmarkscenarios/" in where and not self.may_read_scenarios:
+            return 403, {"kind": "Status", "message": "benchmarkscenarios is forbidden"}
         if where.endswith(("/configmaps", "/benchmarkruns")):
             return 200, self.list(where, path)
         if where not in self.objects:
@@ -183,6 +186,20 @@ class FakeApiServer:
             status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
             self.objects[where]["status"] = status
         return 200, self.objects[where]
+
+
+def own_scenario(path: str) -> dict[str, Any]:
+    answer = {"contentType": "application/json", "expected": {"share": 1.0}}
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkScenario",
+        "metadata": {"name": "desk"},
+        "spec": {
+            "data": {"postgres": {"schema": [{"configMap": {"name": "sql", "key": "a.sql"}}]}},
+            "requests": [{"name": "front", "path": path}],
+            "checks": [{"name": "front", "path": path, **answer}],
+        },
+    }
 
 
 @pytest.fixture

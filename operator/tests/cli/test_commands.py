@@ -14,6 +14,7 @@ import yaml
 from laptime.catalog import scenario_of
 from laptime.cli.options import program_name
 from laptime.manifests.kept_scripts import script_hash
+from tests.cli.conftest import own_scenario
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
@@ -402,20 +403,6 @@ def test_what_an_edited_file_has_no_more_and_the_run_has_still_is_told(
     assert "has another topology.pgbouncer, objectives than the file." in " ".join(err.split())
     assert ("finished already" in out) is over
     assert kept["spec"]["topology"]["pgbouncer"]
-
-
-def own_scenario(path: str) -> dict[str, Any]:
-    answer = {"contentType": "application/json", "expected": {"share": 1.0}}
-    return {
-        "apiVersion": "laptime.dev/v1alpha1",
-        "kind": "BenchmarkScenario",
-        "metadata": {"name": "desk"},
-        "spec": {
-            "data": {"postgres": {"schema": [{"configMap": {"name": "sql", "key": "a.sql"}}]}},
-            "requests": [{"name": "front", "path": path}],
-            "checks": [{"name": "front", "path": path, **answer}],
-        },
-    }
 
 
 @pytest.mark.parametrize(

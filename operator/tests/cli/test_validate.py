@@ -12,6 +12,7 @@ import yaml
 
 from laptime.cli.generate import catalogue_crd
 from laptime.cli.schema_rules import rule_violations, schema_violations
+from tests.cli.conftest import own_scenario
 
 Laptime = Callable[..., tuple[int, str, str]]
 SCHEMA = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -283,6 +284,81 @@ def test_a_cluster_is_asked_on_request_and_stores_nothing(
     assert "demo is valid, and http://127.0.0.1" in out
     (path,) = [path for method, path in fake.requests if method == "PATCH"]
     assert "dryRun=All" in path
+
+
+SCENARIOS = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkscenarios"
+
+
+@pytest.fixture
+def validate_in_cluster(
+    laptime: Laptime, kubeconfig: Path, manifest: Any, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Run validate --server of the manifest with another spec."""
+
+    def call(**spec: Any) -> tuple[int, str, str]:
+        file = tmp_path / "run.yaml"
+        file.write_text(yaml.safe_dump({**manifest, "spec": {**manifest["spec"], **spec}}))
+        return laptime("validate", file, "--server", "--kubeconfig", kubeconfig)
+
+    return call
+
+
+def test_a_run_is_checked_against_the_scenario_of_its_namespace(
+    fake: Any, validate_in_cluster: Callable[..., tuple[int, str, str]]
+) -> None:
+    fake.put(f"{SCENARIOS}/desk", own_scenario("/"))
+    image = {"name": "a", "image": "a:1", "port": 80}
+    code, out, err = validate_in_cluster(scenario="desk", servers=[image], baseline="a")
+    assert code == 0, err
+    assert "Scenario desk is that of namespace team." in out
+    assert "Not checked: key a.sql of ConfigMap sql: there is no ConfigMap sql" in out
+    assert "demo is valid, and http://127.0.0.1" in out
+    code, _, err = validate_in_cluster(scenario="desk", topology={})
+    assert code == 1
+    assert "topology: scenario desk needs a database" in err
+
+
+def test_the_scenario_of_a_namespace_comes_before_the_known_one_of_its_name(
+    fake: Any, validate_in_cluster: Callable[..., tuple[int, str, str]]
+) -> None:
+    image = {"name": "a", "image": "a:1", "port": 80}
+    asked = {"servers": [image], "baseline": "a", "topology": {}}
+    assert validate_in_cluster(**asked)[0] == 0, "an image need not have the database of users"
+    fake.put(f"{SCENARIOS}/users", own_scenario("/"))
+    code, _, err = validate_in_cluster(**asked)
+    assert code == 1
+    assert "topology: scenario users needs a database" in err
+
+
+def test_a_scenario_of_the_namespace_that_no_run_can_have_is_told(
+    fake: Any, validate_in_cluster: Callable[..., tuple[int, str, str]]
+) -> None:
+    wrong = own_scenario("/")
+    wrong["spec"]["requests"] = []
+    fake.put(f"{SCENARIOS}/desk", wrong)
+    code, _, err = validate_in_cluster(scenario="desk")
+    assert code == 1
+    assert "In namespace team: Scenario desk would be refused." in err
+    assert "spec.requests" in err
+
+
+def test_a_scenario_that_is_nowhere_is_to_be_applied(
+    validate_in_cluster: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, out, _ = validate_in_cluster(scenario="shop")
+    assert code == 0
+    assert "Scenario shop is neither in the file nor in namespace team" in out
+    assert "apply it before the run." in out
+
+
+def test_a_scenario_that_may_not_be_read_leaves_a_run_unchecked(
+    fake: Any, validate_in_cluster: Callable[..., tuple[int, str, str]]
+) -> None:
+    fake.may_read_scenarios = False
+    code, out, _ = validate_in_cluster(scenario="shop")
+    assert code == 0
+    assert "Could not read BenchmarkScenario shop: not allowed" in out
+    assert "apply it" not in out
 
 
 def test_an_edited_run_whose_old_result_is_there_is_judged_as_a_new_one(

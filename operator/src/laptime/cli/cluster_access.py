@@ -239,8 +239,7 @@ class Cluster:
         from laptime.cli.changed_work import same_scenario
 
         name = str(manifest["metadata"]["name"])
-        with _readable(f"read {SCENARIO_KIND} {name}"):
-            there = self._scenario_if_any(namespace, name)
+        there = self.scenario(namespace, name)
         if there is not None:
             if same_scenario(there, manifest):
                 return
@@ -257,6 +256,15 @@ class Cluster:
             return self._scenario_if_any(namespace, name) is not None
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return True
+
+    def scenario(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Return the scenario that a namespace has of its own by a name, or None.
+
+        Raises:
+            Mistake: it cannot be read.
+        """
+        with _readable(f"read {SCENARIO_KIND} {name}"):
+            return self._scenario_if_any(namespace, name)
 
     def _scenario_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
         try:

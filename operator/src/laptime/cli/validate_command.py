@@ -42,9 +42,9 @@ def validate(
         bool,
         typer.Option(
             "--server",
-            help="Ask the API server too, which stores nothing, read ConfigMaps that are not in "
-            "the file, and say how small a difference the run would find, by the noise of earlier "
-            "ones.",
+            help="Ask the API server too, which stores nothing, read the scenario and ConfigMaps "
+            "that are not in the file, and say how small a difference the run would find, by the "
+            "noise of earlier ones.",
         ),
     ] = False,
     namespace: Namespace = None,
@@ -53,8 +53,9 @@ def validate(
 ) -> None:
     """Check a manifest without a cluster: fields, bounds, rules, and whether all fits together.
 
-    A run is checked against its scenario where that is in the file or comes with Laptime. What only
-    a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
+    A run is checked against its scenario where that is in the file or comes with Laptime, with
+    --server also where it is in the namespace. What only a cluster knows (images, room on the
+    nodes) shows when it runs.
     """
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.cli.foresight import what_it_would_find
@@ -67,12 +68,14 @@ def validate(
     def connected() -> Cluster:
         return connect(kubeconfig, context)
 
+    def target() -> str:
+        own = found[KIND][0]["metadata"].get("namespace") if found[KIND] else None
+        return namespace_of(namespace, own, connected())
+
     def elsewhere(name: str) -> Mapping[str, str]:
         if not server:
             raise Mistake("it is not in this file; --server reads it in the namespace of the run")
-        own = found[KIND][0]["metadata"].get("namespace") if found[KIND] else None
-        cluster = connected()
-        return cluster.config_map_texts(namespace_of(namespace, own, cluster), name)
+        return connected().config_map_texts(target(), name)
 
     valid = valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"], elsewhere)
     scenarios = valid.scenarios
@@ -87,13 +90,25 @@ def validate(
     if said:
         raise _refused(manifest.name, said)
     spec = as_taken(manifest.run)["spec"]
-    said, unknown = misfits_of(spec, scenarios)
+    unread: str | None = None
+    if server and spec["scenario"] not in scenarios:
+        try:
+            stored = connected().scenario(target(), spec["scenario"])
+        except Unreachable:
+            raise
+        except Mistake as mistake:
+            # Whoever may apply runs need not be allowed to read scenarios.
+            stored, unread = None, f"Whether the run fits its scenario was not checked: {mistake}"
+        if stored is not None:
+            scenarios |= _of_namespace(target(), stored, found["ConfigMap"], elsewhere)
+    said, unknown = [], unread
+    if unread is None:
+        said, unknown = misfits_of(spec, scenarios, target() if server else None)
     if said:
         raise _refused(manifest.name, said)
     if server:
         cluster = connected()
-        target = namespace_of(namespace, manifest.namespace, cluster)
-        _ask(cluster, target, manifest)
+        _ask(cluster, target(), manifest)
         say(f"{manifest.name} is valid, and {cluster.server} would take it.")
     else:
         say(f"{manifest.name} is valid{_unchecked(checked)}.")
@@ -106,12 +121,36 @@ def validate(
     if server:
         asked = BenchmarkRunSpec.model_validate(spec).with_control()
         try:
-            lines = what_it_would_find(cluster, target, manifest.name, asked)
+            lines = what_it_would_find(cluster, target(), manifest.name, asked)
         except Mistake as mistake:
             # Whoever may apply runs need not be allowed to read those of others.
             lines = [f"What it would find is not known: {mistake}"]
         for line in lines:
             say(line)
+
+
+def _of_namespace(
+    namespace: str,
+    document: dict[str, Any],
+    config_maps: list[dict[str, Any]],
+    elsewhere: Elsewhere,
+) -> dict[str, Scenario]:
+    """Return the scenario that a namespace has, by its name, and say what of it was not read.
+
+    Raises:
+        Mistake: it is one that no run can have.
+    """
+    from laptime.cli.printing import say
+
+    try:
+        valid = valid_scenarios([document], config_maps, elsewhere)
+    except Mistake as mistake:
+        raise Mistake(f"In namespace {namespace}: {mistake}") from mistake
+    for name, lines in valid.unread.items():
+        say(f"Scenario {name} is that of namespace {namespace}.")
+        for one in lines:
+            say(one)
+    return valid.scenarios
 
 
 def _ask(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
@@ -214,8 +253,13 @@ def _text(there: Mapping[str, str], name: str, key: str) -> str:
     return there[key]
 
 
-def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[str], str | None]:
-    """Return what of a valid spec does not fit its scenario, or why that cannot be said."""
+def misfits_of(
+    spec: dict[str, Any], own: Mapping[str, Scenario], looked_in: str | None = None
+) -> tuple[list[str], str | None]:
+    """Return what of a valid spec does not fit its scenario, or why that cannot be said.
+
+    `looked_in` is the namespace whose scenario would be among its `own`, if it had it.
+    """
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.catalog import scenarios
     from laptime.plan import load_problems, misfits
@@ -223,9 +267,14 @@ def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[
     asked = BenchmarkRunSpec.model_validate(spec)
     scenario = own.get(asked.scenario) or scenarios().get(asked.scenario)
     if scenario is None:
+        if looked_in is None:
+            where, then = "not in the file", "whether the run fits it was not checked"
+        else:
+            where = f"neither in the file nor in namespace {looked_in}"
+            then = "apply it before the run"
         return [], (
-            f"Scenario {asked.scenario} is not in the file and none of that name comes with "
-            f"Laptime ({', '.join(scenarios())}): whether the run fits it was not checked."
+            f"Scenario {asked.scenario} is {where} and none of that name comes with "
+            f"Laptime ({', '.join(scenarios())}): {then}."
         )
     return [*misfits(asked, scenario), *load_problems(asked, scenario)], None
 
