@@ -318,6 +318,38 @@ def test_of_a_service_that_is_there_already_no_size_is_asked() -> None:
     assert cap_exceeded(run, "team", turns) is None
 
 
+@pytest.mark.parametrize(
+    ("named", "allowed", "beyond"),
+    [
+        ({"cidr": "10.20.3.0/24"}, ["10.20.0.0/16"], ""),
+        ({"cidr": "10.20.3.7/16"}, ["10.20.0.0/16"], ""),
+        ({"cidr": "10.0.0.0/8"}, ["10.20.0.0/16"], "10.0.0.0/8"),
+        ({"cidr": "0.0.0.0/0"}, [], "0.0.0.0/0"),
+        ({"cidr": "2001:db8:1::/48"}, ["2001:db8::/32", "10.0.0.0/8"], ""),
+        ({"cidr": "::/0"}, ["0.0.0.0/0", "2001:db8::/32"], "::/0"),
+        ({"namespace": "payments"}, ["payments"], ""),
+        ({"namespace": "kube-system"}, ["payments", "0.0.0.0/0"], "kube-system"),
+    ],
+)
+def test_a_run_may_connect_to_what_its_namespace_may_name_and_nowhere_else(
+    named: dict[str, str], allowed: list[str], beyond: str
+) -> None:
+    run = spec_of(2, 1, 1, egress=[named])
+    said = cap_exceeded(run, "team", Turns.from_wire({"caps": {"team": {"egress": allowed}}}))
+    if beyond:
+        may = ", ".join(allowed) or "nothing"
+        assert said is not None
+        assert said.startswith(f"its egress names {beyond}, and may name {may}. ")
+    else:
+        assert said is None
+    assert cap_exceeded(run, "team", Turns.from_wire({"caps": {"*": {"trials": 99}}})) is None
+
+
+def test_what_is_no_range_of_addresses_is_said_at_the_start() -> None:
+    with pytest.raises(ValueError, match=r"10\.0\.0/8"):
+        Turns.from_wire({"caps": {"*": {"egress": ["10.0.0/8"]}}})
+
+
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 

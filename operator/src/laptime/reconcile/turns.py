@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from laptime.api.durations import format_duration, parse_duration
+from laptime.api.egress import Destination
 from laptime.api.resources import Resources, quantity
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
@@ -25,6 +27,8 @@ CAP_EXCEEDED = "CapExceeded"
 EVERYBODY = "*"
 _WINDOW = timedelta(hours=24)
 """Time that a namespace had longer ago counts no more: nobody waits for ever to be even."""
+
+_Range = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Caps:
     """Cores that the pods of one trial have together; under it each pod has to say how many."""
     memory: float | None = None
     """The same in bytes."""
+    egress: tuple[str, ...] | None = None
+    """Ranges of addresses and namespaces, within which all must be that `spec.egress` names."""
 
     @classmethod
     def from_wire(cls, document: Mapping[str, Any]) -> Caps:
@@ -57,6 +63,10 @@ class Caps:
         for name in ("cpu", "memory"):
             if name in found:
                 found[name] = quantity(str(found[name]))
+        if "egress" in found:
+            found["egress"] = tuple(str(one) for one in found["egress"])
+            for one in found["egress"]:
+                _network(one)
         return cls(**found)
 
 
@@ -214,6 +224,7 @@ def cap_exceeded(
         over.append(f"it takes about {format_duration(seconds)}, and may take {longest}")
     bounded = {"cpu": caps.cpu, "memory": caps.memory}
     over += [_unknown(pods, what) for what, most in bounded.items() if most is not None]
+    over.append(_leads_out(spec.egress, caps.egress))
     said = [one for one in over if one]
     if not said:
         return None
@@ -237,6 +248,39 @@ def _over(what: str, asked: float, most: float | None) -> str | None:
     if most is None or asked <= most:
         return None
     return f"it asks for {asked:g} {what}, and may have {most:g}"
+
+
+def _leads_out(asked: Sequence[Destination], allowed: tuple[str, ...] | None) -> str | None:
+    """Return which destinations of a run are in none that its namespace may name."""
+    if allowed is None:
+        return None
+    ranges = [one for one in map(_network, allowed) if one is not None]
+    beyond = [
+        one.cidr or str(one.namespace)
+        for one in asked
+        if one.namespace not in allowed and not any(_within(one.cidr, wide) for wide in ranges)
+    ]
+    if not beyond:
+        return None
+    return f"its egress names {', '.join(beyond)}, and may name {', '.join(allowed) or 'nothing'}"
+
+
+def _within(cidr: str | None, wide: _Range) -> bool:
+    narrow = _network(cidr) if cidr is not None else None
+    if isinstance(narrow, IPv4Network) and isinstance(wide, IPv4Network):
+        return narrow.subnet_of(wide)
+    if isinstance(narrow, IPv6Network) and isinstance(wide, IPv6Network):
+        return narrow.subnet_of(wide)
+    return False
+
+
+def _network(text: str) -> _Range | None:
+    """Return a range of addresses, or None of the name of a namespace.
+
+    Raises:
+        ValueError: it is to be a range, and is none.
+    """
+    return ip_network(text, strict=False) if "/" in text else None
 
 
 def _mebi(memory: float | None) -> float | None:
