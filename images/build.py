@@ -236,7 +236,7 @@ class Builder:
             known = self.store.key(image.name)
             state = "up to date" if known == key else "outdated" if known else "not built"
             size = f"{self.store.archive(image.name).stat().st_size / 1e6:.0f} MB" if known else "-"
-            print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}{self._for_platform}")
+            print(f"{image.name:<24} {state:<12}{size:>8}  {image.reference}{self._for_platform}")
 
 
 def pushed_as(image: Image, registry: str, tag: str | None) -> str:
