@@ -200,10 +200,9 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
         "POD_IP": None,
         "MALLOC_ARENA_MAX": "2",
         "LAPTIME_IMAGES_FILE": "/etc/laptime/images.json",
-        "LAPTIME_CLUSTER_DOMAIN": "cluster.local",
         "LAPTIME_LOG_LEVEL": "info",
         "LAPTIME_PROMETHEUS_URL": (
-            f"http://laptime-prometheus.{OPERATOR_NAMESPACE}.svc.cluster.local:9090"
+            f"http://laptime-prometheus.{OPERATOR_NAMESPACE}.svc:9090"
             if VALUES["prometheus"]["enabled"]
             else ""
         ),
@@ -216,6 +215,18 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
             "pg_trgm pgcrypto tablefunc unaccent uuid-ossp"
         ),
     }
+
+
+def test_a_domain_of_the_cluster_that_is_said_is_taken(render: Any) -> None:
+    deployment = render(operator={"clusterDomain": "k8s.example"}).find(
+        "Deployment", "laptime-operator"
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment["LAPTIME_CLUSTER_DOMAIN"] == "k8s.example"
+    assert environment["LAPTIME_PROMETHEUS_URL"] == (
+        f"http://laptime-prometheus.{OPERATOR_NAMESPACE}.svc.k8s.example:9090"
+    )
 
 
 def _network(rendered: Rendered) -> Any:

@@ -142,7 +142,7 @@ def test_grafana_asks_the_prometheus_of_the_chart_or_the_named_one(render: Any) 
         return one
 
     own = source(render(grafana=_grafana()))
-    assert own["url"] == "http://laptime-prometheus.laptime-system.svc.cluster.local:9090"
+    assert own["url"] == "http://laptime-prometheus.laptime-system.svc:9090"
     assert own["jsonData"]["timeInterval"] == "1s"
     # Its Prometheus packs no answer while something is measured.
     assert own["jsonData"]["httpHeaderName1"] == "Accept-Encoding"

@@ -29,7 +29,7 @@ from typing import IO
 from imagebuild import platforms
 from imagebuild.base import ensure_all_imported, ensure_archive, ensure_imported, recorded_key
 from imagebuild.catalog import TEST_ONLY, Image, ImageError, discover, select, snapshot
-from imagebuild.engines import PROBE_SECONDS, Engine, engine_at, find_engine, for_platform
+from imagebuild.engines import Engine, engine_at, find_engine, for_platform
 from imagebuild.host import write_secrets
 from imagebuild.progress import Progress
 from imagebuild.store import Store, default_cache
@@ -214,10 +214,9 @@ class Builder:
         with self.store.locked(name):
             if self.store.key(name) == reference:
                 return True
-            probe = self.engine.probe_command(reference)
             log = self.logs / f"fetch-{name}.log"
             with log.open("w") as file:
-                if self.engine.run(["timeout", str(PROBE_SECONDS), *probe], file) != 0:
+                if not self.engine.reaches(reference, file):
                     return False
                 archive = self.store.temporary(name)
                 with Progress(f"fetch {name}", log) as progress:
@@ -237,7 +236,7 @@ class Builder:
             known = self.store.key(image.name)
             state = "up to date" if known == key else "outdated" if known else "not built"
             size = f"{self.store.archive(image.name).stat().st_size / 1e6:.0f} MB" if known else "-"
-            print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}{self._for_platform}")
+            print(f"{image.name:<24} {state:<12}{size:>8}  {image.reference}{self._for_platform}")
 
 
 def pushed_as(image: Image, registry: str, tag: str | None) -> str:

@@ -174,11 +174,15 @@ class Engine:
             ],
         ]
 
-    def probe_command(self, reference: str) -> list[str]:
-        """The command that succeeds when the registry of `reference` is in reach and has it."""
+    def reaches(self, reference: str, log: IO[str] | int = subprocess.DEVNULL) -> bool:
+        """Whether the registry of `reference` is in reach and has it; known after some seconds."""
         # Docker's client knows no other transport and no name for this one.
         transport = "" if self.name == "docker" else "docker://"
-        return [*self.client, "manifest", "inspect", f"{transport}{reference}"]
+        probe = [*self.client, "manifest", "inspect", f"{transport}{reference}"]
+        try:
+            return self.run(probe, log, timeout_seconds=PROBE_SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def base_label(self, reference: str = BASE_REFERENCE) -> str | None:
         """The content key that the base image of buildah or podman, `reference`, was made with.
@@ -206,12 +210,16 @@ class Engine:
         return [[self.name, "pull", "--quiet", reference], self.save_command(reference, archive)]
 
     def run(
-        self, command: list[str], log: IO[str], environment: Mapping[str, str] | None = None
+        self,
+        command: list[str],
+        log: IO[str] | int,
+        environment: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
     ) -> int:
         """Run a command with its output going to `log`; returns the exit code.
 
         `environment` is added to the engine's own. Whoever is stopped in between (SystemExit,
-        KeyboardInterrupt) stops the command and all that it started first.
+        KeyboardInterrupt, TimeoutExpired) stops the command and all that it started first.
         """
         process = subprocess.Popen(
             command,
@@ -222,7 +230,7 @@ class Engine:
             start_new_session=True,
         )
         try:
-            return process.wait()
+            return process.wait(timeout_seconds)
         except BaseException:
             _stop_group(process)
             raise
@@ -312,8 +320,7 @@ def _must_make_base(name: EngineName, cache: Path) -> bool:
     here = engine.base_label()
     if here is not None:
         return here != ""
-    probe = ["timeout", str(PROBE_SECONDS), *engine.probe_command(BASE_REFERENCE)]
-    if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+    if engine.reaches(BASE_REFERENCE):
         return False
     if shutil.which("mmdebstrap") is None:
         install(*_MAKES_BASE)

@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -146,6 +147,16 @@ def test_the_table_tells_what_is_outdated(
         "up to date",
         "outdated",
     ]
+
+
+def test_the_first_word_of_each_line_of_the_table_is_the_name(
+    builder: Builder, tiny: list[Image], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that names can be handed on, to a registry that has to be told them before."""
+    long = replace(tiny[0], name="server-starlette-asyncpg")
+    builder.show([*tiny, long])
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["tiny", long.name]
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from build import ROOT, Builder
 from imagebuild.catalog import ImageError
 from imagebuild.engines import find_engine
 
@@ -20,7 +21,8 @@ def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
-    for name in ("timeout", "sh"):
+    # No more than a Mac has: `timeout` is not among it.
+    for name in ("sleep", "sh"):
         (folder / name).symlink_to(Path("/usr/bin") / name)
     return folder
 
@@ -55,6 +57,20 @@ def test_without_a_registry_podman_builds_on_debians_packages(podman: Path, tmp_
     else:
         with pytest.raises(ImageError, match="be root"):
             find_engine(tmp_path)
+
+
+def test_a_registry_that_never_answers_is_out_of_reach(
+    podman: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("imagebuild.engines.PROBE_SECONDS", 0.1)
+    says(podman, base=NONE, registry="sleep 60")
+    with pytest.raises(ImageError, match="reaches no registry"):
+        find_engine(tmp_path)
+
+
+def test_nothing_is_fetched_where_no_registry_is_in_reach(podman: Path, tmp_path: Path) -> None:
+    says(podman, base=PULLED, registry="exit 1")
+    assert not Builder(ROOT, tmp_path, find_engine(tmp_path)).fetch("other", "docker.io/other:1")
 
 
 def test_where_no_base_can_be_had_it_is_said_what_to_do(podman: Path, tmp_path: Path) -> None:

@@ -34,3 +34,36 @@ def test_kopf_answers_on_the_family_of_addresses_that_the_pod_has(
     assert load_settings().liveness_endpoint == "http://0.0.0.0:8080/healthz"
     monkeypatch.setenv("POD_IP", "2001:db8::7")
     assert load_settings().liveness_endpoint == "http://[::]:8080/healthz"
+
+
+OF_A_POD = "search tools.svc.{0} svc.{0} {0} of.the.node\nnameserver 10.96.0.10\noptions ndots:5\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "resolver", "domain"),
+    [
+        ("", OF_A_POD.format("k8s.example"), "k8s.example"),
+        ("", OF_A_POD.format("K8s.Example."), "k8s.example"),
+        ("", OF_A_POD.format("internal"), "internal"),
+        ("other.example", OF_A_POD.format("k8s.example"), "other.example"),
+        # No DNS of a cluster: a machine, or a kubelet that was told no domain.
+        ("", "nameserver 192.0.2.1\n", "cluster.local"),
+        ("", "search svc.of.the.node of.the.node\n", "cluster.local"),
+        ("", "search tools.svc.no_domain\n", "cluster.local"),
+        ("", None, "cluster.local"),
+    ],
+)
+def test_the_domain_of_the_cluster_is_that_of_its_own_pod_unless_the_chart_says_another(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    written: str,
+    resolver: str | None,
+    domain: str,
+) -> None:
+    file = tmp_path / "resolv.conf"
+    if resolver is not None:
+        file.write_text(resolver)
+    monkeypatch.setattr("laptime.settings.RESOLVER_FILE", file)
+    monkeypatch.setenv("LAPTIME_NAMESPACE", "tools")
+    monkeypatch.setenv("LAPTIME_CLUSTER_DOMAIN", written)
+    assert load_settings().cluster_domain == domain

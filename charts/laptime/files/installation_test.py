@@ -18,6 +18,8 @@ def api(path):
     request = urllib.request.Request(API + path)
     request.add_header("Authorization", f"Bearer {(ACCOUNT / 'token').read_text()}")
     trust = ssl.create_default_context(cafile=ACCOUNT / "ca.crt")
+    # Python 3.13 refuses the CA of many a cluster, for extensions that no other client wants.
+    trust.verify_flags &= ~ssl.VERIFY_X509_STRICT
     with urllib.request.urlopen(request, timeout=10, context=trust) as answer:
         return json.load(answer)
 

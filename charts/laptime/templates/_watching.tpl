@@ -44,7 +44,7 @@ Where the operator asks for figures; empty when there is no Prometheus.
 {{- define "laptime.prometheusUrl" -}}
 {{- if .Values.prometheus.url }}{{ .Values.prometheus.url | trimSuffix "/" }}
 {{- else if .Values.prometheus.enabled -}}
-http://{{ include "laptime.prometheus" . }}.{{ .Release.Namespace }}.svc.{{ .Values.operator.clusterDomain }}:9090
+http://{{ include "laptime.prometheus" . }}.{{ .Release.Namespace }}.svc{{ with .Values.operator.clusterDomain }}.{{ . }}{{ end }}:9090
 {{- end }}
 {{- end }}
 

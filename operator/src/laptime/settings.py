@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from laptime.manifests.context import ImageSet, Network
+from laptime.manifests.context import DOMAIN, ImageSet, Network
 from laptime.measure.prometheus_access import PrometheusAccess
 from laptime.reconcile.history import HistoryLimits
 from laptime.reconcile.placements import Placements
 from laptime.reconcile.turns import Turns
+
+RESOLVER_FILE = Path("/etc/resolv.conf")
+_USUAL_DOMAIN = "cluster.local"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Settings:
     """Settings of one operator process."""
 
     images: ImageSet
-    cluster_domain: str = "cluster.local"
+    cluster_domain: str = _USUAL_DOMAIN
     service_account: str = "laptime-system:laptime-operator"
     runs_role: str = "laptime-runs"
     lease_namespace: str | None = None
@@ -67,12 +70,12 @@ def load_settings() -> Settings:
         ) from None
     except (ValueError, TypeError, KeyError) as error:
         raise SettingsError(f"{path} is not a set of images: {error}") from error
+    namespace = os.environ.get("LAPTIME_NAMESPACE", "laptime-system")
     return Settings(
         images=images,
-        cluster_domain=os.environ.get("LAPTIME_CLUSTER_DOMAIN", "cluster.local"),
+        cluster_domain=os.environ.get("LAPTIME_CLUSTER_DOMAIN") or _cluster_domain(namespace),
         service_account=(
-            f"{os.environ.get('LAPTIME_NAMESPACE', 'laptime-system')}:"
-            f"{os.environ.get('LAPTIME_SERVICE_ACCOUNT', 'laptime-operator')}"
+            f"{namespace}:{os.environ.get('LAPTIME_SERVICE_ACCOUNT', 'laptime-operator')}"
         ),
         lease_namespace=os.environ.get("LAPTIME_LEASE_NAMESPACE") or None,
         identity=os.environ.get("HOSTNAME") or "laptime-operator",
@@ -91,6 +94,15 @@ def load_settings() -> Settings:
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS") or _liveness(),
     )
+
+
+def _cluster_domain(namespace: str) -> str:
+    """Return the domain of the cluster's Services, by what the kubelet has each pod search."""
+    own = f"{namespace}.svc."
+    words = RESOLVER_FILE.read_text().split() if RESOLVER_FILE.exists() else []
+    names = [word.lower().rstrip(".") for word in words]
+    found = [name.removeprefix(own) for name in names if name.startswith(own)]
+    return next(filter(DOMAIN.fullmatch, found), _USUAL_DOMAIN)
 
 
 def _prometheus(url: str, text: str) -> PrometheusAccess | None:

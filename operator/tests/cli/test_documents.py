@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from laptime.cli.manifest_file import parse_manifest
 from laptime.cli.validate_command import violations
@@ -35,6 +38,24 @@ def test_there_are_runs_in_the_documents() -> None:
 @pytest.mark.parametrize(("page", "text"), RUNS, ids=[_named(page) for page, _ in RUNS])
 def test_a_run_that_is_shown_is_valid(page: Path, text: str) -> None:
     assert violations(parse_manifest(text, _named(page)).run) == ([], True)
+
+
+def test_the_command_for_docker_hub_renames_each_image_that_is_built_here() -> None:
+    page = (DOCS / "first-run.md").read_text()
+    (command,) = re.findall(r"^ *(sed .*) >docker-hub.yaml$", page, re.MULTILINE)
+    said = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, check=True).stdout
+
+    def repositories(images: dict[str, Any]) -> dict[str, str]:
+        every = {**images, **images["servers"]}
+        return {name: one["repository"] for name, one in every.items() if "repository" in one}
+
+    values = yaml.safe_load((ROOT / "charts" / "laptime" / "values.yaml").read_text())["images"]
+    usual = {name: one for name, one in values.items() if isinstance(one, dict)}
+    assert repositories(yaml.safe_load(said)["images"]) == {
+        name: one.replace("laptime/", "ME/")
+        for name, one in repositories(usual).items()
+        if one.startswith("laptime/")
+    }
 
 
 def test_the_index_has_every_document() -> None:

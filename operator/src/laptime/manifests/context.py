@@ -56,7 +56,7 @@ MAX_MEMBER_LENGTH = 20
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class Component(StrEnum):
@@ -238,7 +238,7 @@ class RunContext:
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)
         _check("namespace", self.namespace, _NAMESPACE, MAX_NAME_LENGTH)
-        _check("cluster domain", self.cluster_domain, _DOMAIN, 253)
+        _check("cluster domain", self.cluster_domain, DOMAIN, 253)
         for server in self.spec.servers:
             _check("server", server.name, _LABEL, MAX_MEMBER_LENGTH)
             if server.service is not None:
