@@ -56,7 +56,10 @@ class Summary:
     rows: tuple[ResultRow, ...]
     """Load by load in the order of the spec, and in it the servers in their order."""
     fastest: str | None
-    """The fastest server, or those that cannot be told apart, such as `axum or mine`."""
+    """The fastest server, or those that cannot be told apart, such as `axum or mine`.
+
+    None while a run goes on of which all have one repetition, and where nobody else has a place.
+    """
     fastest_factor: str | None
     """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
 
@@ -118,7 +121,10 @@ def summarise(
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
-    factor = first.factor(first.order[0]) if first else None
+    # By one repetition nobody is said to be it without saying so, while others are to come.
+    open_yet = first is None or first.unopposed or (first.once and not finished)
+    fastest = first.leaders if first and not open_yet else ()
+    factor = first.factor(first.order[0]) if first and fastest else None
     unknown = without_interval(spec, counted, [server.name for server in spec.servers])
     notes = _notes(spec, width, unknown, control, finished)
     notes += [f"the run ended early ({ended})"] if early else []
@@ -146,7 +152,7 @@ def summarise(
             notes += [cost] if cost else []
     return Summary(
         rows=rows,
-        fastest=wording.listing(first.leaders, "or") if first else None,
+        fastest=wording.listing(fastest, "or") or None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(spec, rankings, rows, failures, finished, vain, notes),
         objectives=(
