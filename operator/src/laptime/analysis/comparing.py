@@ -208,7 +208,7 @@ class Comparison:
         if model is None or signed_ranks_suffice(len(logs), 1 - self._errors / self._pairs):
             confidence = claim_confidence(len(logs), self._pairs, self._errors)
             return [interval_of_logs(logs, confidence)]
-        needed = self._critical(model.repetitions) * model.error(one, other)
+        needed = self._critical(model.repetitions, model) * model.error(one, other)
         together = interval_of_log_mean(model.means[one] - model.means[other], needed)
         return [together, self._alone(logs)]
 
@@ -296,9 +296,12 @@ class Comparison:
         model = self._model
         return model if model and one in model.means and other in model.means else None
 
-    def _critical(self, repetitions: int) -> float:
-        """Return how many standard errors two servers must differ by in so many repetitions."""
-        in_model = 0 if self._model is None else len(self._model.means)
+    def _critical(self, repetitions: int, model: _Model | None) -> float:
+        """Return how many standard errors two servers must differ by in so many repetitions.
+
+        `model` is the one that they are compared in; None: they are compared as a pair.
+        """
+        in_model = 0 if model is None else len(model.means)
         return critical(self._count, repetitions, self._errors, in_model)
 
     def deviation(self, one: str, other: str) -> float | None:
@@ -328,11 +331,12 @@ class Comparison:
             return None
         made = len(paired_logs(self._scores[one], self._scores[other]))
         open_anyway = left_open(self._scores[one], self._scores[other])
+        model = self._model_of(one, other)
 
         def too_few(more: int) -> bool:
             count = made + more
             error = deviation / math.sqrt(count)
-            claimed = max(self._critical(count) * error, open_anyway)
+            claimed = max(self._critical(count, model) * error, open_anyway)
             return claimed + student_quantile(count - 1, POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
