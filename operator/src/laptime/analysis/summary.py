@@ -32,6 +32,7 @@ from laptime.analysis.stopping import (
     undecided,
     widest_half_width,
     without_interval,
+    without_upper_end,
 )
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
@@ -125,8 +126,8 @@ def summarise(
     open_yet = first is None or first.unopposed or (first.once and not finished)
     fastest = first.leaders if first and not open_yet else ()
     factor = first.factor(first.order[0]) if first and fastest else None
-    unknown = without_interval(spec, counted, [server.name for server in spec.servers])
-    notes = _notes(spec, width, unknown, control, finished)
+    notes = list(_not_precise(spec, width, counted)) if finished else []
+    notes += _differing(control)
     notes += [f"the run ended early ({ended})"] if early else []
     if spec.duet:
         paired = first is not None and not any(
@@ -266,25 +267,31 @@ def _repetitions(count: int) -> str:
     return "1 repetition" if count == 1 else f"{count} repetitions"
 
 
-def _notes(
-    spec: BenchmarkRunSpec,
-    width: float | None,
-    without: Sequence[str],
-    control: Sequence[ControlResult],
-    finished: bool,
-) -> list[str]:
-    notes = []
-    precision = spec.precision_share
-    if precision is not None and finished and width is not None and width > precision:
-        reached = f"intervals reach {wording.share(width)} to each side"
-        notes.append(f"the precision of {spec.precision} was not reached: {reached}")
-    elif precision is not None and finished and without:
-        of = f"too few repetitions count for an interval of {wording.listing(without)}"
-        notes.append(f"the precision of {spec.precision} was not reached: {of}")
+def _not_precise(
+    spec: BenchmarkRunSpec, width: float | None, results: Sequence[TrialResult]
+) -> Iterator[str]:
+    """Yield why a precision was not reached; `width` is the widest half-width of the run."""
+    if spec.precision_share is None:
+        return
+    servers = [server.name for server in spec.servers]
+    why = None
+    if endless := without_upper_end(spec, results, servers):
+        several = len(endless) > 1
+        searches, have = ("the searches", "have") if several else ("the search", "has")
+        why = f"{searches} of {wording.listing(endless)} {have} no upper end"
+    elif width is not None and width > spec.precision_share:
+        why = f"intervals reach {wording.share(width)} to each side"
+    elif without := without_interval(spec, results, servers):
+        why = f"too few repetitions count for an interval of {wording.listing(without)}"
+    if why is not None:
+        yield f"the precision of {spec.precision} was not reached: {why}"
+
+
+def _differing(control: Sequence[ControlResult]) -> Iterator[str]:
+    """Yield under which loads the control was told apart from the baseline."""
     wrong = [one.load for one in control if one.differs]
     if wrong:
-        notes.append(
+        yield (
             f"the control, the baseline once more, was told apart from it under "
             f"{wording.listing(wrong)}: differences of that size are chance here"
         )
-    return notes
