@@ -10,6 +10,7 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FAILED,
+    NO_END,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
@@ -120,7 +121,10 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
         ):
             selector = f'{runs},bound="{bound}"'
             expr = f"max by ({_ROW}) ({metric}{{{selector}}}){among}"
-            columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
+            more = NO_END if bound == "high" else None
+            columns.append(
+                Column(name, expr=expr, unit=unit, decimals=decimals, width=width, more=more)
+            )
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
         selector = f'{runs},quantile="{share}"'
         expr = f"max by ({_ROW}) (laptime_result_latency_seconds{{{selector}}}){among}"

@@ -49,6 +49,9 @@ UNREACHED = {"Infinity": ("failed", "red")}
 """Of a percentile among the requests without a right answer, as the report calls it. Prometheus has
 +Inf for it, which is another word in a browser."""
 
+UNBOUNDED = {"Infinity": ("none", "text")}
+"""Of the high end of an interval where a search found no upper one."""
+
 CAUSES = {
     "serverCpu": ("CPU of the server", "blue"),
     "serverConcurrency": ("concurrency of the server", "blue"),

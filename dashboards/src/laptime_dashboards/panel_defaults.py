@@ -12,7 +12,7 @@ from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import Dataquery as PrometheusQuery
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from laptime_dashboards.meanings import UNREACHED
+from laptime_dashboards.meanings import UNBOUNDED, UNREACHED
 from laptime_dashboards.selectors import SINCE_CREATION, WINDOW
 
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -437,6 +437,10 @@ def words(meanings: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
 
 FAILED: Mapping[str, object] = {"mappings": words(UNREACHED)}
 """What a column of response times has beside its unit."""
+
+
+NO_END: Mapping[str, object] = {"mappings": words(UNBOUNDED)}
+"""What a column of high ends has beside its unit."""
 
 
 def coloured_words(meanings: Mapping[str, tuple[str, str]]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
-from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
+from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, UNBOUNDED, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FACTOR_DECIMALS,
@@ -46,6 +46,7 @@ OF_A_SEARCH = (
     "Of a search (saturation) it is the middle between the rate that was met and the one that was "
     "missed."
 )
+_NO_END = "Where a search found no upper end the line goes on to the edge."
 _GOES_ON = (
     "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
 )
@@ -148,7 +149,8 @@ def factors() -> xychart.Panel:
         "Factor against the baseline",
         "Each line is the 95 % interval of a server's throughput, or response time where the rate "
         "is fixed, divided by the baseline's, with the estimate in it. An interval over 1: no "
-        f"difference was found. Below two repetitions there is only the estimate. {_GOES_ON}",
+        "difference was found. Below two repetitions there is only the estimate. "
+        f"{_NO_END} {_GOES_ON}",
         "laptime_result_factor",
         "Factor",
         FACTOR_UNIT,
@@ -161,7 +163,7 @@ def throughputs() -> xychart.Panel:
     return _intervals(
         "Throughput",
         "Right answers a second: the estimate over all repetitions within its 95 % interval. "
-        f"{OF_A_SEARCH} {_GOES_ON}",
+        f"{OF_A_SEARCH} {_NO_END} {_GOES_ON}",
         "laptime_result_requests_per_second",
         "Requests/s",
         # The unit is in the name of the axis: in each number it would leave room for few of them.
@@ -321,7 +323,8 @@ def _lines(
         hidden_value = _property(
             "custom.hideFrom", {"viz": True, "legend": False, "tooltip": False}
         )
-        panel.override_by_regexp("/^Exact/", [hidden_value])
+        words_of_exact = _property("mappings", words(UNBOUNDED))
+        panel.override_by_regexp("/^Exact/", [hidden_value, words_of_exact])
     # What tells the frames apart is in their labels, and these are in the names at first.
     in_server_colors(panel, {}, place='^Place .*position="PLACE"')
     for field in (name, point, "Exact"):

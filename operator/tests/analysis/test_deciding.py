@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from laptime.analysis import wording
-from laptime.analysis.comparing import Comparison
+from laptime.analysis.comparing import POWER, Comparison, critical
 from laptime.analysis.deciding import (
     MOST_TIES,
     WORTH_KNOWING,
@@ -17,7 +17,9 @@ from laptime.analysis.deciding import (
     ties,
     what_would_decide,
 )
+from laptime.analysis.distributions import student_quantile
 from laptime.analysis.repeated import compared
+from laptime.analysis.statistics import ERRORS
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.spec import MAX_REPETITIONS
 from tests.analysis.runs import make_spec
@@ -57,6 +59,31 @@ def test_as_many_repetitions_as_it_says_find_such_a_difference() -> None:
     assert more == 4
     found = sum(noisy(2, 9, 0.03, 0.0488, seed).is_faster("s0", "s1") for seed in range(60))
     assert 39 <= found <= 56  # four of five, and what chance does to it
+
+
+def test_who_is_compared_in_pairs_is_promised_what_pairs_need() -> None:
+    """Who lacks more than one repetition is in no model, and a claim asks for more of it."""
+    seen = {n: 0.03 * (n - 2) * 0.4**0.5 for n in range(5)}
+    lacking = {n: seen[n] for n in (0, 2, 4)}
+    others = {name: dict.fromkeys(seen, 0.0) for name in "bc"}
+    comparison = Comparison({"a": seen, **others, "d": lacking | {2: -0.03}})
+
+    def enough(other: str, made: int, in_model: int) -> int:
+        deviation = comparison.deviation("a", other)
+        assert deviation is not None
+        for count in range(made + 1, MAX_REPETITIONS):
+            needed = critical(4, count, ERRORS, in_model) + student_quantile(count - 1, POWER)
+            if needed * deviation / math.sqrt(count) <= math.log(1.03):
+                return count - made
+        raise AssertionError
+
+    def promised(other: str) -> int | None:
+        return comparison.more_repetitions("a", other, 1.03, MAX_REPETITIONS)
+
+    assert enough("d", 3, 0) > enough("d", 3, 3)
+    assert promised("d") == enough("d", 3, 0)
+    # The others are compared in the model of the three that have all.
+    assert promised("b") == enough("b", 5, 3)
 
 
 def test_servers_that_are_alike_for_sure_need_nothing_more() -> None:

@@ -100,7 +100,9 @@ def test_the_bound_is_that_of_the_comparison() -> None:
             f"s{one}": {at: one + 0.01 * ((at * one) % 3) for at in range(1, 5)}
             for one in range(servers)
         }
-        assert Comparison(scores)._critical(6) == critical(servers, 6, 0.05)
+        comparison = Comparison(scores)
+        found = comparison._critical(6, comparison._model)
+        assert found == critical(servers, 6, 0.05)
 
 
 def test_the_noise_of_a_run_is_that_of_its_pairs_by_what_they_are_compared_by() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -17,6 +17,8 @@ from tests.analysis.runs import CLOSED, Outcome, Script, make_spec, run, steady,
 
 THREE = make_spec("sync", "async", "axum")
 RATES = {"sync": 600.0, "async": 2220.0, "axum": 15000.0}
+Trials = Collection[tuple[str, int]]
+"""Servers and repetitions."""
 
 
 def test_the_fastest_is_named_with_its_factor_and_interval() -> None:
@@ -185,7 +187,8 @@ def test_who_has_one_repetition_is_not_the_fastest_where_others_have_more() -> N
 
     summary = summary_of(make_spec("b", "a"), script)
     assert [row.rank for row in summary.rows] == [1, None]
-    assert (summary.fastest, summary.fastest_factor) == ("b", "1.00x")
+    # Nor is the other one, since nobody knows.
+    assert (summary.fastest, summary.fastest_factor) == (None, None)
     assert summary.verdict.startswith("b served 1,017 (")
     assert summary.verdict.endswith("under closed fewer than two repetitions, and so no rank: a")
 
@@ -236,9 +239,114 @@ def test_while_a_repetition_goes_on_who_is_not_there_yet_keeps_its_place() -> No
         repetitions = {"sync": 2, "async": 1, "axum": 1}[trial.server]
         return Outcome(RATES[trial.server]) if trial.repetition <= repetitions else None
 
-    summary = summary_of(THREE, script)
-    assert summary.fastest == "axum"
-    assert summary.verdict.startswith("so far: axum was fastest in the only repetition: 25.0x")
+    said = summary_of(THREE, script).verdict
+    assert said.startswith("so far: axum was fastest in the only repetition that all have: 25.0x")
+
+
+def until(rates: Mapping[tuple[str, int], float], failed: Trials = ()) -> Script:
+    """Return a script of which just these trials are over, by server and repetition."""
+
+    def script(trial: Trial) -> Outcome | None:
+        one = trial.server, trial.repetition
+        if one in failed:
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(rates[one]) if one in rates else None
+
+    return script
+
+
+FIRST = {("a", 1): 100.0, ("b", 1): 100.1}
+
+
+@pytest.mark.parametrize(
+    ("second", "first"),
+    [
+        ({("b", 2): 100.6}, "b was fastest in the only repetition that all have: 1.00x the "),
+        # The machine is faster by now: what it did to one of two says nothing of the two.
+        ({("a", 2): 110.0}, "b was fastest in the only repetition that all have: 1.00x the "),
+        ({("b", 2): 100.6, ("a", 2): 101.0}, "a and b cannot be told apart by throughput "),
+    ],
+)
+def test_who_has_its_second_repetition_first_is_not_the_fastest_for_it(
+    second: dict[tuple[str, int], float], first: str
+) -> None:
+    summary = summary_of(make_spec("a", "b"), until({**FIRST, **second}))
+    assert summary.verdict.startswith(f"so far: {first}")
+    told = len(second) == 2
+    assert (summary.fastest, summary.fastest_factor) == (
+        ("a or b", "1.00x") if told else (None,) * 2
+    )
+
+
+def test_while_one_repetition_says_it_nobody_is_called_the_fastest_before_the_run_is_over() -> None:
+    trials, results, payloads = run(make_spec("a", "b"), until(FIRST))
+    going_on = summarise(make_spec("a", "b"), trials, results, payloads, None, {})
+    assert going_on.verdict.startswith("so far: b was fastest in the only repetition: 1.00x the ")
+    assert (going_on.fastest, going_on.fastest_factor) == (None, None)
+    over = summarise(make_spec("a", "b"), trials, results, payloads, None, {}, "Cancelled")
+    assert (over.fastest, over.fastest_factor) == ("b", "1.00x")
+
+
+def test_what_one_repetition_says_is_about_the_factor_of_that_repetition() -> None:
+    """Who was first in it may be behind by those that two of them have more."""
+    rates = {("a", 1): 100.0, ("b", 1): 101.0, ("c", 1): 50.0, ("a", 2): 101.0, ("b", 2): 95.0}
+    summary = summary_of(make_spec("a", "b", "c"), until(rates))
+    assert summary.verdict.startswith(
+        "so far: of b, a and c b was fastest in the only repetition that all have by throughput "
+    )
+    assert summary.rows[1].factor is not None
+    assert summary.rows[1].factor.low is not None
+
+
+def test_who_is_slower_for_sure_is_not_first_by_the_repetition_that_somebody_lacks() -> None:
+    rates = {("a", n): 200.0 + n for n in range(1, 11)}
+    rates |= {("b", n): 100.0 + n for n in range(2, 11)}
+    rates |= {("b", 1): 220.0, ("c", 1): 50.0}
+    summary = summary_of(make_spec("a", "b", "c", repetitions=10), until(rates))
+    assert [row.rank for row in summary.rows] == [1, 2, None]
+    assert summary.verdict.startswith("so far: a and c cannot be told apart by throughput ")
+    assert summary.fastest == "a or c"
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_without_a_repetition_that_all_have_nobody_is_first(together: bool) -> None:
+    """The first failed in one and the second in the other, or has not come so far."""
+    failed = [("a", 1)] if together else [("a", 1), ("b", 2)]
+    spec = make_spec("a", "b", repetitions=2)
+    summary = summary_of(spec, until({("b", 1): 100.0, ("a", 2): 200.0}, failed))
+    assert summary.finished is not together
+    assert summary.verdict.removeprefix("so far: ").startswith(
+        "a and b cannot be told apart by throughput under closed"
+    )
+    assert summary.fastest == "a or b"
+
+
+@pytest.mark.parametrize("failed", [(), (("a", 1),)])
+def test_over_several_loads_nobody_is_the_fastest_before_another_one_has_all_of_them(
+    failed: Trials,
+) -> None:
+    def script(trial: Trial) -> Outcome | None:
+        if trial.server == "a" and trial.load == "many":
+            return (
+                Outcome(0.0, failure=("ServerCrashed", "it ended"))
+                if failed and trial.repetition == 1
+                else None
+            )
+        return Outcome(100.0) if trial.repetition <= 1 + len(failed) else None
+
+    spec = make_spec("b", "a", loads=("few", "many"))
+    summary = summary_of(spec, script)
+    assert summary.verdict.startswith("so far: b served 100")
+    assert (summary.fastest, summary.fastest_factor) == (None, None)
+
+
+def test_who_has_no_place_beside_others_is_not_said_to_be_of_another_time() -> None:
+    """Given up after one repetition, while the second one of the others goes on."""
+    rates = {("a", 1): 100.0, ("b", 1): 99.0, ("c", 1): 101.0, ("b", 2): 98.0}
+    spec = make_spec("a", "b", "c")
+    failures = {"a": ("ServerCrashed", "it ended")}
+    summary = summary_of(spec, until(rates), failures=failures)
+    assert "under closed fewer than two repetitions, and so no rank: a" in summary.verdict
 
 
 def test_over_several_loads_the_geometric_mean_decides_and_the_sentence_says_so() -> None:

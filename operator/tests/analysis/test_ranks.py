@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.looks import ONCE, Looks, shares_of_looks
 from laptime.analysis.ranks import fastest_first, ranks
 from laptime.analysis.statistics import is_faster
 from laptime.analysis.ties import tie_groups
@@ -73,6 +74,21 @@ def test_who_failed_in_a_bad_hour_is_not_the_faster_for_it() -> None:
     b = {n: math.log(1030 if n < 4 else 500) + 0.001 * (n % 3) for n in range(1, 7)}
     assert fastest_first({"a": a, "b": b}) == ["b", "a"]
     assert ranks({"a": a, "b": b}) == {"b": 1, "a": 2}
+
+
+def test_the_order_is_that_of_the_figures_that_stand_in_the_table() -> None:
+    """A run that looks after each repetition has means, where others have Hodges' and Lehmann's."""
+    looks = Looks(3, shares_of_looks(3, 30))
+    scores = {
+        "a": around(1000, *[0.001 * (n % 3) - (n == 9) * math.log(1.2) for n in range(1, 10)]),
+        "b": around(995, *[0.001 * ((n + 1) % 3) for n in range(1, 10)]),
+    }
+    for one, order in ((looks, ["b", "a"]), (ONCE, ["a", "b"])):
+        compared = Comparison(scores, one)
+        values = {name: found.value for name, found in compared.estimates().items()}
+        assert fastest_first(scores, compared) == sorted(values, key=lambda name: -values[name])
+        assert fastest_first(scores, compared) == order
+        assert list(tie_groups(scores, one)) == order
 
 
 def test_one_repetition_gives_no_rank() -> None:

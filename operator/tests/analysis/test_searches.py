@@ -10,7 +10,8 @@ import pytest
 from laptime.analysis.stopping import repetitions_needed
 from laptime.analysis.two_runs import Change, compare_runs
 from laptime.api.metrics import Metric
-from laptime.api.results import Interval, ResultRow, TrialResult
+from laptime.api.results import Interval, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.results import Outcome as ObjectiveOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome, Script, make_spec, run, summary_of
@@ -19,9 +20,9 @@ SEARCH = {"name": "limit", "saturation": {"p99": "50ms"}}
 
 
 def searching(*servers: str, **more: Any) -> BenchmarkRunSpec:
-    spec = make_spec(*servers, **{"repetitions": 5, **more})
+    spec = make_spec(*servers, repetitions=5)
     document = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return BenchmarkRunSpec.model_validate({**document, "loads": [SEARCH]})
+    return BenchmarkRunSpec.model_validate({**document, "loads": [SEARCH], **more})
 
 
 def found(bounds: Mapping[str, tuple[float, float]], late: str = "") -> Script:
@@ -78,6 +79,77 @@ def test_a_search_without_an_upper_end_stands_with_its_highest_rate() -> None:
     row = rows_of({"axum": (100_000.0, 0.0)})["axum"]
     assert row.requests_per_second is not None
     assert row.requests_per_second.value == pytest.approx(100_000)
+
+
+NO_END = {"base": (12_000.0, 12_400.0), "b": (10_000.0, 0.0), "c": (7000.0, 7200.0)}
+
+
+def parts(interval: Interval | None) -> list[float | None]:
+    """Return the ends with the value between, to four digits."""
+    assert interval is not None
+    every = (interval.low, interval.value, interval.high)
+    return [None if one is None else float(f"{one:.4g}") for one in every]
+
+
+def test_what_may_do_any_amount_more_has_no_upper_end_beside_others() -> None:
+    rows = rows_of(NO_END)
+    assert parts(rows["b"].factor) == [0.8065, 0.8198, None]
+    assert parts(rows["b"].requests_per_second) == [10_000, 10_000, None]
+    assert [rows[name].rank for name in NO_END] == [1, 1, 3]
+    # It reaches as far as to the other one, which need not be drawn wider than it is.
+    assert parts(rows["base"].requests_per_second) == [12_000, 12_200, 12_400]
+    assert parts(rows["c"].factor) == [0.5645, 0.582, 0.6]
+
+
+def test_nothing_is_known_to_be_at_least_a_share_of_what_may_do_any_amount_more() -> None:
+    bounds = {"b": NO_END["b"], "c": NO_END["c"]}
+    assert parts(rows_of(bounds)["c"].factor) == [None, 0.7099, 0.72]
+    assert summary_of(searching(*bounds), found(bounds)).verdict.startswith(
+        "b, the baseline, is fastest: the next, c, has 0.71x (at most 0.72) its throughput"
+    )
+    assert parts(rows_of({"b": NO_END["b"], "d": NO_END["b"]})["d"].factor) == [None, 1, None]
+
+
+def test_over_several_loads_one_search_without_an_upper_end_leaves_the_factor_without_one() -> None:
+    spec = searching("base", "b")
+    document = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    loads = [{**SEARCH, "name": name} for name in ("few", "many")]
+    spec = BenchmarkRunSpec.model_validate({**document, "loads": loads})
+
+    def script(trial: Trial) -> Outcome | None:
+        bounds = {**NO_END, "b": (20_000.0, 20_400.0) if trial.load == "few" else (20_000.0, 0.0)}
+        return found(bounds)(trial)
+
+    verdict = summary_of(spec, script).verdict
+    assert verdict.startswith("b is fastest: 1.65x (at least 1.6")
+    assert "over the loads few and many (geometric mean)" in verdict
+
+
+@pytest.mark.parametrize("servers", [("b", "c"), ("c", "b"), ("b",)])
+def test_a_precision_is_not_reached_where_a_search_has_no_upper_end(
+    servers: tuple[str, ...],
+) -> None:
+    """Nor is anything repeated for it."""
+    spec = searching(*servers, precision="3%", repetitions=8, maxRepetitions=12)
+    summary = summary_of(spec, found(NO_END))
+    assert {row.trials for row in summary.rows} == {8}
+    assert summary.half_width is None
+    said = "the precision of 3% was not reached: the search of b has no upper end"
+    assert said in summary.verdict
+
+
+def test_a_bound_is_kept_by_what_was_found_and_nothing_is_missed_by_it() -> None:
+    def judged(side: str, bound: str) -> ObjectiveResult:
+        metric = {"server": "b", "load": "limit", "metric": "requestsPerSecond", side: bound}
+        return summary_of(searching("base", "b", objectives=[metric]), found(NO_END)).objectives[0]
+
+    met = judged("atLeast", "9900")
+    assert (met.outcome, met.measured) == (ObjectiveOutcome.MET, "10,000 (at least 10,000)")
+    assert judged("atMost", "9900").outcome is ObjectiveOutcome.MISSED
+    for side, bound in (("atLeast", "10500"), ("atLeast", "20000"), ("atMost", "20000")):
+        found_of = judged(side, bound)
+        assert (found_of.outcome, found_of.reason) == (ObjectiveOutcome.NOT_KNOWN, "Doubtful")
+        assert "the server can do more" in (found_of.message or "")
 
 
 def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:

@@ -104,6 +104,22 @@ def test_the_cause_is_that_of_most_repetitions_with_the_evidence_of_the_middle_o
     assert found.also == [Cause.GENERATOR, Cause.NODE]
 
 
+def test_the_middle_one_is_that_of_the_middle_throughput_where_all_asked_for_as_much() -> None:
+    """Of a fixed number of requests all have as many answers, the slow ones in a longer time."""
+    trials = []
+    for repetition, (rate, said) in enumerate(
+        ((1000.0, "middle"), (900.0, "slow"), (1100.0, "fast")), start=1
+    ):
+        one = trial(repetition, rate, limited_by=limited(Cause.SERVER_CPU, said))
+        assert one.figures is not None
+        longer = {"requests": 10_000, "window_seconds": 10_000 / rate}
+        figures = one.figures.model_copy(update=longer)
+        trials.append(one.model_copy(update={"figures": figures}))
+    found = row_cause(trials)
+    assert found is not None
+    assert found.evidence == "middle"
+
+
 def test_of_as_many_a_known_cause_counts_before_unknown() -> None:
     found = row_cause(
         [

@@ -46,6 +46,11 @@ def test_an_interval_is_shown_where_there_is_one() -> None:
     assert wording.factor(Interval(value=22.3, low=20.1, high=24.6)) == "22.3x (20.1 to 24.6)"
     assert wording.factor(Interval(value=22.3)) == "22.3x"
     assert wording.factor(Interval(value=1, low=1, high=1)) == "1.00x"
+    # Of searches without an upper end.
+    assert wording.factor(Interval(value=1.4, low=1.39)) == "1.40x (at least 1.39)"
+    assert wording.factor(Interval(value=0.99, low=0.9)) == "0.99x (at least 0.9)"
+    assert wording.factor(Interval(value=0.99, high=0.9996)) == "0.99x (at most 0.9996)"
+    assert wording.with_interval(Interval(value=1e4, low=1e4)) == "10,000 (at least 10,000)"
 
 
 @pytest.mark.parametrize(

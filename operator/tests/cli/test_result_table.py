@@ -267,6 +267,7 @@ def test_a_run_that_has_no_figures_yet(manifest: Any) -> None:
 
 def test_the_interval_of_a_rate() -> None:
     assert format_rate(Interval(value=1234.5)) == "1,234"
+    assert format_rate(Interval(value=10_000, low=9950)) == "10,000 (at least 9,950)"
     assert format_rate(Interval(value=58.2, low=57.2, high=59.2)) == "58.2 ± 1.0"
     assert format_rate(Interval(value=118, low=31, high=276)) == "118 (31.0 to 276)"
     assert format_rate(Interval(value=14_901, low=14_742, high=15_062)) == "14,901 ± 161"

@@ -87,6 +87,25 @@ def run_to_the_end(world: World) -> None:
         assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
 
 
+@pytest.mark.parametrize("loads", [1, 2])
+def test_while_a_run_goes_on_nobody_is_the_fastest_before_all_were_measured_twice(
+    loads: int,
+) -> None:
+    world = World(spec_of(2, loads, 3), Random(4), rates=lambda job: 1000.0 + len(job))
+    named = []
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        status = world.run.status
+        if status.results and not (status.state and status.state.terminal):
+            twice = min(row.trials for row in status.results) >= 2
+            named.append((twice, status.fastest, status.fastest_factor))
+            if not twice:
+                assert "is fastest" not in (status.verdict or "")
+    assert {one for one in named if not one[0]} == {(False, None, None)}
+    assert {one[1] for one in named if one[0]} == {"s0 or s1"}
+
+
 @given(
     seed=st.integers(0, 2**32),
     servers=st.integers(1, 3),

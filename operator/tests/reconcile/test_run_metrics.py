@@ -161,6 +161,22 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     assert (info["validity"], info["factor"]) == ("valid", "2.50x")
 
 
+def test_an_end_that_a_search_did_not_find_is_as_far_away_as_it_can_be() -> None:
+    """So a line of Grafana's goes on to the edge, and does not end at the estimate."""
+    row = a_row(
+        requests_per_second=Interval(value=100.0, low=90.0), factor=Interval(value=0.7, high=0.72)
+    )
+    metrics = Metrics()
+    metrics.show(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=[row]))))
+    found = said(metrics)
+    rate, factor = (
+        {bound: found[f'{name}{{bound="{bound}",{ROW}}}'] for bound in ("estimate", "low", "high")}
+        for name in ("laptime_result_requests_per_second", "laptime_result_factor")
+    )
+    assert rate == {"estimate": 100, "low": 90, "high": math.inf}
+    assert factor == {"estimate": 0.7, "low": 0, "high": 0.72}
+
+
 @pytest.mark.parametrize(
     ("more", "factors", "of_run", "told"),
     [

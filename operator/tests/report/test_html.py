@@ -19,7 +19,7 @@ from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.reasons import REASONS
-from laptime.api.results import Validity
+from laptime.api.results import Interval, ResultRow, RowState, Validity
 from laptime.api.script import ComparedBy, ScriptFigures
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import KeptScript
@@ -700,6 +700,39 @@ def test_a_second_without_samples_breaks_the_line() -> None:
         return sum(one.attributes.get("d", "").count("M") for one in paths)
 
     assert moves(broken.wide) > moves(whole.wide)
+
+
+LINE, BAR = "stroke-dasharray", "stroke: var(--server-1); stroke-width: 3"
+"""How the line at 1x is drawn, and the bar of the second server."""
+
+
+@pytest.mark.parametrize(
+    ("factor", "crosses"),
+    [
+        (Interval(value=0.82, low=0.81, high=0.83), False),
+        (Interval(value=0.82, low=0.81), True),
+        (Interval(value=0.82, high=0.83), False),
+        (Interval(value=1.2, high=1.3), True),
+    ],
+)
+def test_a_bar_without_an_end_goes_to_the_edge(factor: Interval, crosses: bool) -> None:
+    """One that is not told apart from the baseline crosses the line at 1x, as others do."""
+    rows = [
+        ResultRow(server=name, load="limit", state=RowState.MEASURED, factor=one)
+        for name, one in (("base", Interval(value=1.0, low=1.0, high=1.0)), ("b", factor))
+    ]
+    chart = factor_chart(rows, ["base", "b"], "x")
+    assert chart is not None
+    assert ("no known end" in chart.caption) is (None in (factor.low, factor.high))
+    reach: dict[str, list[float]] = {}
+    for path in parse(chart.wide).all("path"):
+        style = path.attributes.get("style", "")
+        for kind in (LINE, BAR):
+            if kind in style:
+                # From one side to the other, each with its height.
+                numbers = re.findall(r"[\d.]+", path.attributes["d"])
+                reach.setdefault(kind, []).extend(map(float, numbers[::2]))
+    assert (min(reach[BAR]) < reach[LINE][0] < max(reach[BAR])) is crosses
 
 
 def test_the_rate_that_a_ramp_asks_for_is_drawn_beside_the_answers() -> None:

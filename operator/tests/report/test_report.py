@@ -391,6 +391,32 @@ def test_precision_and_control_stand_among_the_facts() -> None:
     assert json.loads(to_json(Report("demo", "default", spec, 1, summary, results)))["control"]
 
 
+@pytest.mark.parametrize(
+    ("more", "ranks_from", "surer"),
+    [
+        ({}, "from 8 repetitions on", None),
+        ({"precision": "2%"}, "from 8 repetitions on", "one of 96 %"),
+        # As far as 30 repetitions, and as far as 10.
+        ({"stopWhen": "decided"}, "from 12 repetitions on", "one of 99.4 to 99.7 %"),
+        ({"stopWhen": "decided", "maxRepetitions": 10}, None, "one of 98.8 to 99.3 %"),
+    ],
+)
+def test_it_says_how_the_intervals_of_this_run_were_found(
+    more: dict[str, Any], ranks_from: str | None, surer: str | None
+) -> None:
+    spec = make_spec("fastapi", "axum", repetitions=3, **more)
+    rates = {"fastapi": 600.0, "axum": 900.0}
+    trials, results, payloads = run(spec, steady(rates))
+    summary = summarise(spec, trials, results, payloads, None, {})
+    report = Report("demo", "default", spec, 1, summary, results)
+    for text in (to_markdown(report), parse(to_html(report, payloads)).text):
+        said = " ".join(text.split()).partition("right answers within the measured window: ")[2]
+        said = said.partition(" Factors of three servers")[0]
+        assert said.startswith("the geometric mean of the repetitions with its 95 % confidence ")
+        assert re.findall(r"from \d+ repetitions on", said) == ([ranks_from] if ranks_from else [])
+        assert re.findall(r"one of [\d. to]+%", said) == ([surer] if surer else [])
+
+
 def test_every_line_of_a_table_has_as_many_cells_as_its_head() -> None:
     for block in MARKDOWN.split("\n\n"):
         lines = [line for line in block.split("\n") if line.startswith("| ")]

@@ -23,7 +23,14 @@ from itertools import combinations
 
 from laptime.analysis.blocks import fullest, measured_apart
 from laptime.analysis.distributions import student_quantile, studentized_range_quantile
-from laptime.analysis.logs import ByRepetition, at_least, has_no_end, interval_of, left_open
+from laptime.analysis.logs import (
+    ByRepetition,
+    at_least,
+    has_no_end,
+    interval_of,
+    left_open,
+    unbounded,
+)
 from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.statistics import (
     claim_confidence,
@@ -90,7 +97,8 @@ class Comparison:
 
         Never narrower than what the figures themselves leave open, and without 1 where one is
         faster for sure by what both say of a third. None, too, of two that have too few of their
-        repetitions from one time: a ratio without an interval is for a single one.
+        repetitions from one time: a ratio without an interval is for a single one. It has no end on
+        the side on which a figure may be any amount more than was found; claims know of that.
         """
         found = self._between(one, other)
         if found is None or found.low is None or found.high is None:
@@ -99,7 +107,8 @@ class Comparison:
         low = min(max([found.low, *self._steps(one, other)]), max(found.low, found.value))
         above = [1 / step for step in self._steps(other, one)]
         high = max(min([found.high, *above]), min(found.high, found.value))
-        return found.model_copy(update={"low": low, "high": high})
+        found = found.model_copy(update={"low": low, "high": high})
+        return found if one == other else unbounded(found, self._scores[one], self._scores[other])
 
     def _steps(self, one: str, other: str) -> list[float]:
         """Return how far apart two servers are at least, by each third that lies between for sure.
@@ -208,7 +217,7 @@ class Comparison:
         if model is None or signed_ranks_suffice(len(logs), 1 - self._errors / self._pairs):
             confidence = claim_confidence(len(logs), self._pairs, self._errors)
             return [interval_of_logs(logs, confidence)]
-        needed = self._critical(model.repetitions) * model.error(one, other)
+        needed = self._critical(model.repetitions, model) * model.error(one, other)
         together = interval_of_log_mean(model.means[one] - model.means[other], needed)
         return [together, self._alone(logs)]
 
@@ -234,16 +243,13 @@ class Comparison:
 
     def estimate(self, name: str) -> Interval:
         """Return what a server's figure is around, as it is and not as it is drawn."""
-        return interval_of(self._scores[name], 1 - self._errors)
+        logs = self._scores[name]
+        return unbounded(interval_of(logs, 1 - self._errors), logs)
 
     def _overlapping(
         self, intervals: Mapping[str, Interval], fixed: str | None = None
     ) -> dict[str, Interval]:
-        ends = {
-            name: [one.low, one.high]
-            for name, one in intervals.items()
-            if one.low is not None and one.high is not None
-        }
+        ends = {name: [one.low, one.high] for name, one in intervals.items()}
         for pair in combinations(ends, 2):
             below, above = sorted(pair, key=lambda name: intervals[name].value)
             low, high = intervals[below].high, intervals[above].low
@@ -269,8 +275,6 @@ class Comparison:
                 ends[name][place] = max(kept, end) if place else min(kept, end)
         return {
             name: one.model_copy(update={"low": ends[name][0], "high": ends[name][1]})
-            if name in ends
-            else one
             for name, one in intervals.items()
         }
 
@@ -296,9 +300,12 @@ class Comparison:
         model = self._model
         return model if model and one in model.means and other in model.means else None
 
-    def _critical(self, repetitions: int) -> float:
-        """Return how many standard errors two servers must differ by in so many repetitions."""
-        in_model = 0 if self._model is None else len(self._model.means)
+    def _critical(self, repetitions: int, model: _Model | None) -> float:
+        """Return how many standard errors two servers must differ by in so many repetitions.
+
+        `model` is the one that they are compared in; None: they are compared as a pair.
+        """
+        in_model = 0 if model is None else len(model.means)
         return critical(self._count, repetitions, self._errors, in_model)
 
     def deviation(self, one: str, other: str) -> float | None:
@@ -328,11 +335,12 @@ class Comparison:
             return None
         made = len(paired_logs(self._scores[one], self._scores[other]))
         open_anyway = left_open(self._scores[one], self._scores[other])
+        model = self._model_of(one, other)
 
         def too_few(more: int) -> bool:
             count = made + more
             error = deviation / math.sqrt(count)
-            claimed = max(self._critical(count) * error, open_anyway)
+            claimed = max(self._critical(count, model) * error, open_anyway)
             return claimed + student_quantile(count - 1, POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1

@@ -92,17 +92,18 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
     gain = factor_of(row.factor, row.compared_by)
     doubts = dict.fromkeys([*before.validity_reasons, *row.validity_reasons])
     why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
-    if gain.low is None or gain.high is None:
-        return Finding.NOT_KNOWN, gain, "the gain has no interval: there are too few repetitions"
     open_ended = None
-    if gain.low >= WORTH:
+    if gain.low is not None and gain.low >= WORTH:
         finding, open_ended = Finding.CONFIRMED, _open_ended(before)
-    elif gain.high < WORTH:
+    elif gain.high is not None and gain.high < WORTH:
         finding, open_ended = Finding.REFUTED, _open_ended(row)
     else:
         finding = Finding.UNDECIDED
         # No number of repetitions decides that.
         open_ended = _open_ended(before) or _open_ended(row)
+        if gain.low is None and gain.high is None and open_ended is None:
+            why = "the gain has no interval: there are too few repetitions"
+            return Finding.NOT_KNOWN, gain, why
     return (Finding.NOT_KNOWN, gain, open_ended) if open_ended else (finding, gain, why)
 
 

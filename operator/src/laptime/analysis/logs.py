@@ -50,6 +50,19 @@ def has_no_end(*logs: ByRepetition) -> bool:
     return any(one.endless for one in logs if isinstance(one, Logs))
 
 
+def unbounded(
+    interval: Interval, logs: ByRepetition, against: ByRepetition | None = None
+) -> Interval:
+    """Return the interval of a figure, or of its ratio to another one, with the ends that it has.
+
+    What may be any amount higher has no upper end, and a ratio to it has no lower one.
+    """
+    ends = {"high": None} if has_no_end(logs) else {}
+    if against is not None and has_no_end(against):
+        ends["low"] = None
+    return interval.model_copy(update=ends)
+
+
 def interval_of(logs: ByRepetition, confidence: float = CONFIDENCE) -> Interval:
     """Return what a figure is around, with its interval; no end for a single repetition.
 

@@ -13,7 +13,7 @@ from statistics import NormalDist, fmean, stdev
 
 from laptime.analysis import wording
 from laptime.analysis.distributions import student_quantile
-from laptime.analysis.logs import ROUNDING, interval_of
+from laptime.analysis.logs import ROUNDING, interval_of, unbounded
 from laptime.analysis.looks import Looks
 from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.rows import Cell
@@ -117,10 +117,10 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None, look
 
 def _alone(drawn: Interval, cell: Cell, metric: Metric, looks: Looks) -> Interval:
     """Return a figure as it is: in a row it reaches as far as to servers it is not told from."""
-    if drawn.low is None or drawn.high is None:
+    if drawn.low is None:
         return drawn
     logs = logs_of(cell.counted, metric)
-    return interval_of(logs, 1 - looks.errors_of([logs]))
+    return unbounded(interval_of(logs, 1 - looks.errors_of([logs])), logs)
 
 
 def _latency(
@@ -178,15 +178,20 @@ def _limit(objective: Objective) -> float:
 
 def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measured: str) -> _Said:
     """Judge by where the whole interval lies, and by the doubts that bear on the outcome."""
-    if figure.low is None or figure.high is None:
+    if figure.low is None:
         why = "measured only once: nobody knows how far chance goes"
         return _Said(Outcome.NOT_KNOWN, "MeasuredOnce", measured, why)
+    # Of a search that found no upper end.
+    high = math.inf if figure.high is None else figure.high
     at_most = objective.at_most is not None
     limit = _limit(objective)
     # Figures come out of means of logarithms: one that is kept exactly is off by the last digits.
     above, below = limit * (1 + ROUNDING), limit * (1 - ROUNDING)
-    met = figure.high <= above if at_most else figure.low >= below
-    if not met and not (figure.low > above if at_most else figure.high < below):
+    met = high <= above if at_most else figure.low >= below
+    if not met and not (figure.low > above if at_most else high < below):
+        doubtful = _in_doubt(row, Bearing.LOOKS_WORSE, objective.metric, measured)
+        if figure.high is None and doubtful is not None:
+            return doubtful
         why = "the interval reaches across the bound: more repetitions would make it narrower"
         return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", measured, why)
     # More is better of a throughput alone: a bound on the other side asks for something bad.

@@ -20,6 +20,7 @@ from laptime.analysis.repeated import (
     scores,
 )
 from laptime.analysis.rows import Cell
+from laptime.analysis.statistics import paired_logs
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
@@ -48,16 +49,20 @@ class Ranking:
     """Fastest first, of those that have a place: a single repetition that stays one has none where
     others have more, nor has who was measured at another time than most (blocks.py)."""
     leaders: tuple[str, ...]
-    """Those of rank 1, which nobody is faster than for sure; of a single repetition the fastest."""
+    """Those that nobody is faster than for sure; of a single repetition the fastest."""
+    once: bool
+    """Whether that is the order of a single repetition, the only one that all with a place have."""
+    unopposed: bool
+    """Whether one alone has a place, while others have the figure or are still to be measured."""
     baseline: str
     factors: Mapping[str, Interval]
-    """Against the baseline."""
+    """Against the baseline; where one repetition decides, those that are of it alone."""
     comparison: Comparison
 
     @property
     def repetitions(self) -> int:
-        """Repetitions behind the fastest server's score."""
-        return len(self.scores[self.order[0]]) if self.order else 0
+        """The most repetitions that one with a place has."""
+        return max((len(self.scores[name]) for name in self.order), default=0)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -159,11 +164,23 @@ def _rank(
     order = tuple(fastest_first(placed, comparison))
     places = ranks(placed, comparison)
     # In the order of the spec: among those that cannot be told apart there is no first.
-    first = tuple(name for name in placed if places.get(name) == 1)
-    leaders = first if order and order[0] in places else order[:1]
+    leaders = tuple(name for name in placed if places.get(name, 1) == 1)
+    only = _only_block({name: beside[name] for name in placed})
+    in_only: list[str] = []
+    if only is not None:
+        in_only = fastest_first({name: {only: placed[name][only]} for name in placed})
+    # Unless more repetitions say already that another one is faster.
+    once = bool(in_only) and in_only[0] in leaders
+    if once:
+        order, leaders = tuple(in_only), (in_only[0],)
     # A baseline without a place would give all others what one repetition of it says.
     of_baseline = comparison.factors(spec.baseline_name) if spec.baseline_name in placed else {}
-    factors = {name: factor_of(ratio, metric) for name, ratio in of_baseline.items()}
+    factors = {
+        name: factor_of(ratio, metric)
+        for name, ratio in of_baseline.items()
+        if not once or len(paired_logs(found[name], found[spec.baseline_name])) == 1
+    }
+    rivals = goes_on.union(found) - {spec.control_name}
     return Ranking(
         metric,
         tuple(by_load),
@@ -171,10 +188,23 @@ def _rank(
         {load: tuple(one) for load, one in by_load.items()},
         order,
         leaders,
+        once,
+        len(order) == 1 and len(rivals.union(order)) > 1,
         spec.baseline_name,
         factors,
         comparison,
     )
+
+
+def _only_block(beside: Mapping[str, Collection[int]]) -> int | None:
+    """Return the block that all servers have where some have no other; None where all have more.
+
+    While the second repetition goes on, who is faster in it says nothing: the machine may have
+    been faster as well.
+    """
+    if not beside or min(map(len, beside.values())) > 1:
+        return None
+    return next(iter(set.intersection(*(set(blocks) for blocks in beside.values()))), None)
 
 
 def _mean_by_block(of_loads: Sequence[Logs]) -> dict[int, float]:
@@ -236,7 +266,9 @@ def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
         return _alone(ranking, of_first)
     if len(ranking.leaders) > 1:
         return _tie(ranking)
-    is_fastest = "is fastest" if ranking.repetitions > 1 else "was fastest in the only repetition"
+    is_fastest = "was fastest in the only repetition" if ranking.once else "is fastest"
+    if ranking.once and ranking.repetitions > 1:
+        is_fastest += " that all have"
     against_baseline = ranking.factor(first)
     if first == ranking.baseline:
         second = ranking.order[1]

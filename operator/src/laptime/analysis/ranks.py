@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from laptime.analysis.blocks import fullest
 from laptime.analysis.comparing import Comparison
-from laptime.analysis.statistics import interval_of_logs
 
 
 def fastest_first(
     scores: Mapping[str, Mapping[int, float]], comparison: Comparison | None = None
 ) -> list[str]:
-    """Return the servers by what their figures are around, from their logarithms.
+    """Return the servers by what their figures are around, as tables have it.
 
     None comes after one that it is faster than for sure. That does not follow from the figures
     alone: each is of all repetitions of one server, while two servers are compared in pairs. A
@@ -20,9 +19,7 @@ def fastest_first(
     these servers, where it is known. Servers without repetitions are left out.
     """
     compared = comparison or Comparison(scores)
-    value = {
-        name: interval_of_logs(list(logs.values())).value for name, logs in scores.items() if logs
-    }
+    value = {name: compared.estimate(name).value for name, logs in scores.items() if logs}
     left = sorted(value, key=lambda name: -value[name])
     faster = {(one, other) for one in left for other in left if compared.is_faster(one, other)}
     found: list[str] = []

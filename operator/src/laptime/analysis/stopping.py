@@ -21,11 +21,12 @@ from itertools import combinations
 
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.duet import kinds
-from laptime.analysis.logs import ByRepetition
+from laptime.analysis.logs import ByRepetition, Logs, has_no_end
 from laptime.analysis.looks import looks_of
 from laptime.analysis.repeated import compared, compared_by, logs_by_server, scores
 from laptime.analysis.statistics import half_width
 from laptime.api.attempts import Fault
+from laptime.api.loads import Load
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
@@ -210,9 +211,12 @@ def widest_half_width(
     """Return the half-width of the widest interval that a run is about; None if there is none.
 
     Those of the factors against the baseline; of the figure itself where there is nothing to
-    compare. Which figure that is depends on the load. `by_chance`: only as far as repetitions make
-    them narrower, without what searches leave open.
+    compare. Which figure that is depends on the load. None, too, where a search found no upper end:
+    then the widest one has none. `by_chance`: only as far as repetitions make them narrower,
+    without what searches leave open.
     """
+    if not by_chance and without_upper_end(spec, results, servers):
+        return None
     found = _half_widths(spec, results, servers, by_chance)
     return max((width for _, width in found if width is not None), default=None)
 
@@ -229,6 +233,24 @@ def without_interval(
     return [name for name in servers if name in found]
 
 
+def without_upper_end(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> list[str]:
+    """Return the servers, in the order given, of which a search found no upper end."""
+    found = {
+        name
+        for load in spec.loads
+        for name, one in _known(spec, load, results).items()
+        if has_no_end(one)
+    }
+    return [name for name in servers if name in found]
+
+
+def _known(spec: BenchmarkRunSpec, load: Load, results: Sequence[TrialResult]) -> dict[str, Logs]:
+    metric = compared_by(spec, load, results)
+    return scores(logs_by_server(results, load.name, metric), metric)
+
+
 def _half_widths(
     spec: BenchmarkRunSpec,
     results: Sequence[TrialResult],
@@ -238,10 +260,7 @@ def _half_widths(
     """Return whose interval reaches how far to each side, load by load; None: it has no ends."""
     widths = []
     for load in spec.loads:
-        metric = compared_by(spec, load, results)
-        known: Mapping[str, ByRepetition] = scores(
-            logs_by_server(results, load.name, metric), metric
-        )
+        known: Mapping[str, ByRepetition] = _known(spec, load, results)
         if by_chance:
             known = {name: dict(one) for name, one in known.items()}
         widths += _half_widths_under(spec, known, servers)

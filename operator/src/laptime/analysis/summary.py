@@ -32,6 +32,7 @@ from laptime.analysis.stopping import (
     undecided,
     widest_half_width,
     without_interval,
+    without_upper_end,
 )
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
@@ -56,7 +57,10 @@ class Summary:
     rows: tuple[ResultRow, ...]
     """Load by load in the order of the spec, and in it the servers in their order."""
     fastest: str | None
-    """The fastest server, or those that cannot be told apart, such as `axum or mine`."""
+    """The fastest server, or those that cannot be told apart, such as `axum or mine`.
+
+    None while a run goes on of which all have one repetition, and where nobody else has a place.
+    """
     fastest_factor: str | None
     """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
 
@@ -118,9 +122,12 @@ def summarise(
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
-    factor = first.factor(first.order[0]) if first else None
-    unknown = without_interval(spec, counted, [server.name for server in spec.servers])
-    notes = _notes(spec, width, unknown, control, finished)
+    # By one repetition nobody is said to be it without saying so, while others are to come.
+    open_yet = first is None or first.unopposed or (first.once and not finished)
+    fastest = first.leaders if first and not open_yet else ()
+    factor = first.factor(first.order[0]) if first and fastest else None
+    notes = list(_not_precise(spec, width, counted)) if finished else []
+    notes += _differing(control)
     notes += [f"the run ended early ({ended})"] if early else []
     if spec.duet:
         paired = first is not None and not any(
@@ -146,7 +153,7 @@ def summarise(
             notes += [cost] if cost else []
     return Summary(
         rows=rows,
-        fastest=wording.listing(first.leaders, "or") if first else None,
+        fastest=wording.listing(fastest, "or") or None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(spec, rankings, rows, failures, finished, vain, notes),
         objectives=(
@@ -260,25 +267,31 @@ def _repetitions(count: int) -> str:
     return "1 repetition" if count == 1 else f"{count} repetitions"
 
 
-def _notes(
-    spec: BenchmarkRunSpec,
-    width: float | None,
-    without: Sequence[str],
-    control: Sequence[ControlResult],
-    finished: bool,
-) -> list[str]:
-    notes = []
-    precision = spec.precision_share
-    if precision is not None and finished and width is not None and width > precision:
-        reached = f"intervals reach {wording.share(width)} to each side"
-        notes.append(f"the precision of {spec.precision} was not reached: {reached}")
-    elif precision is not None and finished and without:
-        of = f"too few repetitions count for an interval of {wording.listing(without)}"
-        notes.append(f"the precision of {spec.precision} was not reached: {of}")
+def _not_precise(
+    spec: BenchmarkRunSpec, width: float | None, results: Sequence[TrialResult]
+) -> Iterator[str]:
+    """Yield why a precision was not reached; `width` is the widest half-width of the run."""
+    if spec.precision_share is None:
+        return
+    servers = [server.name for server in spec.servers]
+    why = None
+    if endless := without_upper_end(spec, results, servers):
+        several = len(endless) > 1
+        searches, have = ("the searches", "have") if several else ("the search", "has")
+        why = f"{searches} of {wording.listing(endless)} {have} no upper end"
+    elif width is not None and width > spec.precision_share:
+        why = f"intervals reach {wording.share(width)} to each side"
+    elif without := without_interval(spec, results, servers):
+        why = f"too few repetitions count for an interval of {wording.listing(without)}"
+    if why is not None:
+        yield f"the precision of {spec.precision} was not reached: {why}"
+
+
+def _differing(control: Sequence[ControlResult]) -> Iterator[str]:
+    """Yield under which loads the control was told apart from the baseline."""
     wrong = [one.load for one in control if one.differs]
     if wrong:
-        notes.append(
+        yield (
             f"the control, the baseline once more, was told apart from it under "
             f"{wording.listing(wrong)}: differences of that size are chance here"
         )
-    return notes

@@ -58,7 +58,7 @@ def row_cause(measured: Sequence[TrialResult]) -> LimitedBy | None:
     most = max(counts, key=lambda cause: (counts[cause], cause is not Cause.UNKNOWN))
     like = sorted(
         ((one, cause) for one, cause in said if cause.cause is most),
-        key=lambda item: _answers(item[0]),
+        key=lambda item: item[0].figures.requests_per_second if item[0].figures else 0.0,
     )
     middle = like[len(like) // 2][1]
     others = [cause for cause, _ in counts.most_common() if cause is not most]

@@ -74,11 +74,18 @@ def number(value: float) -> str:
 def with_interval(
     interval: Interval, unit: str = "", written: Callable[[float], str] = number
 ) -> str:
-    """Return a value with its interval, where it has one: `22.3x (20.1 to 24.6)`."""
+    """Return a value with its interval, where it has one: `22.3x (20.1 to 24.6)`.
+
+    With the end that it has, where a search found no upper one: `22.3x (at least 20.1)`.
+    """
     text = f"{written(interval.value)}{unit}"
-    if interval.low is None or interval.high is None or interval.low == interval.high:
+    low, high = interval.low, interval.high
+    if low == high:
         return text
-    return f"{text} ({written(interval.low)} to {written(interval.high)})"
+    if low is None or high is None:
+        end = f"at most {written(high)}" if high is not None else f"at least {written(low or 0.0)}"
+        return f"{text} ({end})"
+    return f"{text} ({written(low)} to {written(high)})"
 
 
 def factor(interval: Interval) -> str:
@@ -87,7 +94,7 @@ def factor(interval: Interval) -> str:
     One that does not hold 1, so who is told apart, has the digits that say so: `(1.005 to 1.04)`.
     """
     low, high = interval.low, interval.high
-    if low is None or high is None or low <= 1 <= high:
+    if (0.0 if low is None else low) <= 1 <= (math.inf if high is None else high):
         return with_interval(interval, "x")
     return with_interval(interval, "x", beside(1.0))
 

@@ -300,9 +300,10 @@ class ResultRow(TolerantModel):
     error_rate: float | None = Field(None, description="Errors divided by requests.")
     requests_per_second: Interval | None = Field(
         None,
-        description="Right answers per second: geometric mean of the repetitions, from 8 on their "
-        "Hodges-Lehmann estimate. Of a search: the middle, by ratio, between the rate that was met "
-        "and the one that was missed; the interval is never narrower than what lies between.",
+        description="Right answers per second: geometric mean of the repetitions, from 8 on (with "
+        "`stopWhen` later) their Hodges-Lehmann estimate. Of a search: the middle, by ratio, "
+        "between the rate that was met and the one that was missed; the interval is never narrower "
+        "than what lies between, and has no upper end where no rate was missed.",
     )
     latency: ResponseTimes | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."

@@ -193,7 +193,9 @@ class RunStatus(TolerantModel):
         None, description="Attempts of the current trial that were lost by no fault of its server."
     )
     fastest: str | None = Field(
-        None, description="The fastest server, or those that cannot be told apart from it."
+        None,
+        description="The fastest server, or those that cannot be told apart from it; none while "
+        "the run goes on and all that is known is one repetition.",
     )
     fastest_factor: str | None = Field(
         None, description="Its factor against the baseline, such as '25.1x'."

@@ -231,7 +231,7 @@ def format_rate(rate: Interval) -> str:
     """
     text = wording.number(rate.value)
     if rate.low is None or rate.high is None:
-        return text
+        return wording.with_interval(rate)
     digits = len(text.partition(".")[2])
     value, low, high = (round(one, digits) for one in (rate.value, rate.low, rate.high))
     below, above = value - low, high - value

@@ -354,7 +354,8 @@ def _declared() -> _Families:
         ("laptime_result_factor", "Throughput, or the compared latency, divided by the baseline's"),
     ):
         help_ = (
-            f"{what}, over all repetitions: the estimate, low and high end of its 95 % interval."
+            f"{what}, over all repetitions: the estimate, low and high end of its 95 % interval, 0 "
+            "or +Inf for one that a search did not find."
         )
         families.declare(name, help_, (*_TABLE, "bound"))
     return families
@@ -566,10 +567,17 @@ def _doubts(row: ResultRow) -> Iterator[str]:
 def _add_interval(
     families: _Families, name: str, labels: tuple[str, ...], interval: Interval | None
 ) -> None:
-    if interval is not None:
-        families.add(name, (*labels, "estimate"), interval.value)
-        families.add(name, (*labels, "low"), interval.low)
-        families.add(name, (*labels, "high"), interval.high)
+    if interval is None:
+        return
+    low, high = interval.low, interval.high
+    # Of one that has one end the other is as far away as it can be: a search found no upper one.
+    if low is None and high is not None:
+        low = 0.0
+    elif high is None and low is not None:
+        high = math.inf
+    families.add(name, (*labels, "estimate"), interval.value)
+    families.add(name, (*labels, "low"), low)
+    families.add(name, (*labels, "high"), high)
 
 
 def _add_latency(families: _Families, labels: tuple[str, ...], row: ResultRow) -> None:

@@ -17,6 +17,7 @@ from laptime.catalog import Published
 from laptime.report.advice import advice
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
+from laptime.report.intervals import intervals_said
 from laptime.report.processes import process_tables
 from laptime.report.published import HEADINGS, published_tables
 from laptime.report.requests import request_tables
@@ -72,7 +73,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _published(report.published)
     yield from _environment(report)
     yield from _images(report)
-    yield from _explanation()
+    yield from _explanation(report)
 
 
 def _facts(report: Report) -> Iterator[str]:
@@ -408,16 +409,15 @@ def _images(report: Report) -> Iterator[str]:
             yield f"- {part}: {_plain(image)}"
 
 
-def _explanation() -> Iterator[str]:
+def _explanation(report: Report) -> Iterator[str]:
     yield from (
         "",
         "## How to read this",
         "",
-        "Requests/s are right answers within the measured window; the value is the geometric mean "
-        "of the repetitions (from 8 on their Hodges-Lehmann estimate), with its 95 % confidence "
-        "interval (Student's t of the logarithms, from 8 repetitions on signed ranks; factors of "
-        "three servers and more come from one model of all of them). Intervals of servers that "
-        "cannot be told apart are drawn so that they overlap. "
+        "Requests/s are right answers within the measured window: "
+        f"{intervals_said(report.spec)}. Factors of three servers and more come from one model of "
+        "all of them. Intervals of servers that cannot be told apart are drawn so that they "
+        "overlap. "
         "The factor divides a server's throughput by the baseline's, paired by repetition; where "
         "requests come at a fixed rate, it is that of a response time, and less is faster. "
         "Percentiles are over all requests, of which those without a right answer count as slower "

@@ -101,7 +101,9 @@ class Results(TolerantModel):
     )
     verdict: str = Field(description="The result in a sentence.")
     fastest: str | None = Field(
-        None, description="The fastest server, or those that cannot be told apart from it."
+        None,
+        description="The fastest server, or those that cannot be told apart from it; none where "
+        "nobody knows.",
     )
     fastest_factor: str | None = Field(
         None, description="Its factor against the baseline, such as `25.1x`."

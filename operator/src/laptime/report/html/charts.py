@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from laptime.analysis import wording
 from laptime.api.loads import PacedLoad
-from laptime.api.results import ResultRow
+from laptime.api.results import Interval, ResultRow
 from laptime.measure import Histogram
 from laptime.report.html.drawing import canvas, to_svg
 from laptime.report.html.palette import INK, MUTED, SURFACE, look
@@ -42,17 +42,22 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
         return None
     said = "; ".join(f"{row.server} {wording.factor(row.factor)}" for row in shown if row.factor)
     published = any(row.published_factor is not None for row in shown)
+    any_open = any(row.factor is not None and _is_open(row.factor) for row in shown)
 
     def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
         values: list[float] = [1.0]
+        further: list[tuple[Interval, int, str]] = []
         for place, row in enumerate(reversed(shown)):
             factor, style = row.factor, look(servers, row.server)
             if factor is None:
                 continue
             low, high = factor.low or factor.value, factor.high or factor.value
-            # An interval without end must not make everything else a dot.
+            # An interval that is far too wide must not make everything else a dot.
             values += [max(low, factor.value / 10), min(high, factor.value * 10)]
             axes.plot([low, high], [place, place], color=style.colour, linewidth=3)
+            if _is_open(factor):
+                # To the edge, which is known when all are there.
+                further.append((factor, place, style.colour))
             axes.plot(factor.value, place, style.marker, color=style.colour, markersize=9)
             if row.published_factor is not None:
                 values.append(row.published_factor)
@@ -76,6 +81,10 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
         _scale(axes, "x", values, "x", from_zero=False)
+        edges = axes.get_xlim()
+        for factor, place, colour in further:
+            edge = edges[0] if factor.low is None else edges[1]
+            axes.plot([factor.value, edge], [place, place], color=colour, linewidth=3)
         axes.set_xlabel(f"{wording.metric(shown[0].compared_by)} divided by the baseline's")
 
     height = 70 + len(shown) * 34
@@ -85,8 +94,14 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
         "Dot and bar: the measured factor and its 95 % interval, paired by repetition. "
         + ("Hollow diamond: the published factor. " if published else "")
         + ("Less is faster. " if shown[0].compared_by.is_latency else "")
-        + "A bar that crosses the dashed line at 1x means: no difference was seen.",
+        + "A bar that crosses the dashed line at 1x means: no difference was seen."
+        + (" One that goes to the edge has no known end there." if any_open else ""),
     )
+
+
+def _is_open(factor: Interval) -> bool:
+    """Return whether one end is not known, of a search that found no upper one."""
+    return (factor.low is None) is not (factor.high is None)
 
 
 def latency_chart(

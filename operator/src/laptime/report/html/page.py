@@ -28,6 +28,7 @@ from laptime.report.html.palette import (
 )
 from laptime.report.html.profiles import shown_profiles
 from laptime.report.html.sections import SHARES, section
+from laptime.report.intervals import intervals_said
 from laptime.report.markdown import scenario_said, tiers
 from laptime.report.published import published_tables
 
@@ -64,6 +65,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         begin=begin,
         end=end,
         scenario=scenario_said(report),
+        intervals=intervals_said(report.spec),
         tiers=tiers(report),
         sections=[section(report, load, payloads) for load in spec.loads],
         shares=[f"{share * 100:g} %" for share in SHARES],
