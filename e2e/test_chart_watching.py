@@ -189,6 +189,16 @@ def test_pods_of_runs_cannot_claim_to_be_others_nor_flood(render: Any) -> None:
         assert jobs[name]["body_size_limit"] == "2MB"
 
 
+def test_prometheus_goes_nowhere_that_a_pod_of_a_run_sends_it(render: Any) -> None:
+    """It may get where such a pod may not; what it is told there would have the pod's labels."""
+    rendered = render(monitors={"enabled": True})
+    jobs = _jobs(rendered)
+    for name in ("laptime-runs", "laptime-haproxy"):
+        assert jobs[name]["follow_redirects"] is False
+        (endpoint,) = rendered.find("PodMonitor", name)["spec"]["podMetricsEndpoints"]
+        assert endpoint["followRedirects"] is False
+
+
 def test_without_the_agent_the_kubelets_are_asked(render: Any) -> None:
     rendered = render(agent={"enabled": False})
     assert rendered.names("DaemonSet") == []

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -127,6 +128,85 @@ async def test_an_object_that_was_not_deleted_is_not_taken_for_gone() -> None:
         assert await kube.get("ConfigMap", "default", "one") is not None
         assert await kube.delete("ConfigMap", "default", "one", uid) is None
         assert await kube.get("ConfigMap", "default", "one") is None
+
+
+NO_NAMES: list[Any] = [
+    "../../kube-system/configmaps/coredns", "..", ".", "", "one/two", "one%2ftwo", "one?two",
+    "one#two", "one two", "One", "one\n", None, 1,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["namespace", "name"])
+@pytest.mark.parametrize("name", NO_NAMES, ids=repr)
+async def test_what_is_no_name_leads_nowhere(name: Any, place: str) -> None:
+    """Whoever wrote it down: the path of a URL is made of it."""
+    where = {"namespace": "default", "name": "one", place: name}
+    namespace, one = where.values()
+    manifest = {"kind": "ConfigMap", "metadata": where}
+    server = ApiServer()
+    async with serving(server) as kube:
+
+        async def follow() -> None:
+            async for _ in kube.follow_log(namespace, one, "k6"):
+                pass
+
+        ways: list[Callable[[], Awaitable[object]]] = [
+            lambda: kube.get("ConfigMap", namespace, one),
+            lambda: kube.apply(manifest),
+            lambda: kube.apply_status(manifest),
+            lambda: kube.resize(namespace, one, "uid", "postgres", "1"),
+            lambda: kube.delete("ConfigMap", namespace, one, "uid"),
+            lambda: kube.log(namespace, one, "k6"),
+            lambda: kube.kubelet_answers(namespace, one, "k6"),
+            follow,
+        ]
+        for way in ways:
+            with pytest.raises(ValueError, match="is no name"):
+                await way()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("namespace", [one for one in NO_NAMES if one is not None], ids=repr)
+async def test_no_list_is_of_what_is_no_namespace(namespace: Any) -> None:
+    server = ApiServer()
+    async with serving(server) as kube:
+
+        async def pages() -> None:
+            async for _ in kube.pages("Pod", namespace):
+                pass
+
+        async def cached() -> None:
+            async for _ in kube.cached("Pod", namespace):
+                pass
+
+        async def watch() -> None:
+            async for _ in kube.watch("Pod", namespace, since="1", seconds=1):
+                pass
+
+        manifest = {"kind": "ConfigMap", "metadata": {"name": "one", "namespace": namespace}}
+        ways: list[Callable[[], Awaitable[object]]] = [
+            pages,
+            cached,
+            watch,
+            lambda: kube.create(manifest),
+            lambda: kube.could_create(manifest),
+        ]
+        for way in ways:
+            with pytest.raises(ValueError, match="is no name"):
+                await way()
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("uid", [None, "", 1])
+async def test_nothing_is_deleted_without_a_uid(uid: Any) -> None:
+    """An API server takes none for no condition at all."""
+    server = ApiServer()
+    server.add({"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}})
+    async with serving(server) as kube:
+        with pytest.raises(ValueError, match="is no uid"):
+            await kube.delete("ConfigMap", "default", "one", uid)
+    assert server.get("ConfigMap", "default", "one") is not None
+    assert server.requests == []
 
 
 async def test_a_server_that_is_not_there_is_a_kube_error() -> None:

@@ -67,8 +67,12 @@ ADDED: dict[str, set[Right]] = {
         IN_RUN_NAMESPACES, "pods/resize", "patch"
     ),
 }
-# Issue 13, decision 8: a Secret goes with its ConfigMap, since by its name it could be another's.
-REMOVED = rights(IN_RUN_NAMESPACES, "secrets", "delete")
+REMOVED: set[Right] = {
+    # Issue 13, decision 8: a Secret goes with its ConfigMap; by its name it could be another's.
+    *rights(IN_RUN_NAMESPACES, "secrets", "delete"),
+    # Pods are listed and watched, and nobody asks for one by its name.
+    *rights(IN_RUN_NAMESPACES, "pods", "get"),
+}
 
 # What agent and Prometheus may do, and what the cluster's roles let people do: files of their own.
 NOT_THE_OPERATORS = {"watch-role.yaml", "prometheus-serviceaccount.yaml", "rbac-users.yaml"}

@@ -14,9 +14,11 @@ kubernetes_sd_configs:
 {{- end }}
 
 {{/*
-The author of a run is not trusted: a pod of his may say anything, but not without an end.
+The author of a run is not trusted: a pod of his may say anything, but not without an end, and send
+Prometheus nowhere, which may get where his pods may not.
 */}}
 {{- define "laptime.runLimits" -}}
+follow_redirects: false
 body_size_limit: 2MB
 sample_limit: 2000
 label_limit: 40

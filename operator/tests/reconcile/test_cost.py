@@ -55,6 +55,9 @@ async def test_a_trial_costs_few_requests_and_is_measured_once() -> None:
     assert len(results) == 2
     logs = [path for verb, path in server.requests if path.endswith("/log")]
     assert len(logs) == 10
+    # It has not the right to.
+    pods = [path for verb, path in server.requests if verb == "get" and "/pods/" in path]
+    assert set(pods) == set(logs)
 
 
 async def _nothing_asked(server: ApiServer) -> None:

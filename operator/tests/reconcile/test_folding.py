@@ -11,11 +11,12 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from laptime.api.storage import STORED_VERSION, USUAL_VERSION
 from laptime.manifests.archive import is_archive
-from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL
+from laptime.manifests.context import COMPONENT_LABEL, NAME_ANNOTATION, UID_LABEL
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
 from laptime.measure.kept import archived
 from laptime.reconcile import folding
@@ -165,30 +166,79 @@ async def test_a_run_that_only_verifies_leaves_one_config_map_too() -> None:
     assert {one["metadata"]["name"] for one in stored(server).objects} == kept
 
 
-async def test_a_list_that_is_too_old_to_have_the_last_trial_loses_nothing() -> None:
+async def test_a_list_that_is_too_old_to_have_the_last_trial_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(folding, "_AGAIN_SECONDS", (0.05,))
     server = ApiServer()
-    left_out: set[str] = set()
+    last, left_out = "demo-trial-004", Counter[str]()
 
     async def old_lists(request: web.Request) -> web.StreamResponse | None:
         lists = request.method == "GET" and request.path.endswith("/configmaps")
-        if not lists or "watch" in request.query or state(server, RUN) in ("", "Running"):
+        there = server.get("ConfigMap", "default", last)
+        # When the run is over, the first list that is asked for is as old still.
+        if not lists or "watch" in request.query or there is None or left_out["Succeeded"]:
             return None
+        left_out[state(server, RUN) or ""] += 1
         whole = await server.answer(request)
         assert isinstance(whole, web.Response)
         answer = json.loads(whole.text or "")
-        kept = [one for one in answer["items"] if not one["metadata"]["name"].endswith("-004")]
-        left_out.update(
-            one["metadata"]["name"] for one in answer["items"] if one not in kept
-        )  # fmt: skip
-        return web.json_response({**answer, "items": kept})
+        kept = [one for one in answer["items"] if one["metadata"]["name"] != last]
+        then = str(int(there["metadata"]["resourceVersion"]) - 1)
+        return web.json_response({**answer, "metadata": {"resourceVersion": then}, "items": kept})
 
     server.fault = old_lists
     async with working(server), operating(server):
         server.add(manifest())
         await until(lambda: folded(server, RUN), 60)
-    assert left_out == {"demo-trial-004"}
+    assert left_out["Finishing"]
+    assert left_out["Succeeded"]
     assert single(server) == []
     assert {one["metadata"]["name"] for one in stored(server).objects} == KEPT
+
+
+async def test_what_a_forged_archive_names_of_others_outlives_the_run() -> None:
+    """Whoever may write ConfigMaps can make the archive of a run before the run does."""
+    server = ApiServer()
+    theirs = [
+        server.add({"kind": "ConfigMap", "metadata": {"name": "theirs"}}),
+        server.add(
+            {"kind": "ConfigMap", "metadata": {"name": "coredns", "namespace": "kube-system"}}
+        ),
+        server.add(
+            {
+                **run_manifest("their-run"),
+                "metadata": {"name": "their-run", "namespace": "other"},
+                "status": {"state": "Succeeded"},
+            }
+        ),
+    ]
+    paths = (
+        "theirs",
+        "../../kube-system/configmaps/coredns",
+        "../../../../../apis/laptime.dev/v1alpha1/namespaces/other/benchmarkruns/their-run",
+    )
+    uids = [one["metadata"]["uid"] for one in theirs]
+    doomed = [(path, uid) for path, its in zip(paths, uids, strict=True) for uid in (its, None)]
+    entries = [
+        {"metadata": {"name": path, "uid": uid, "labels": {COMPONENT_LABEL: "profile"},
+                      "annotations": {NAME_ANNOTATION: f"{path}-{uid}"}}}
+        for path, uid in doomed
+    ]  # fmt: skip
+    run = server.add(manifest())
+    owner = {"kind": "BenchmarkRun", "name": RUN, "uid": run["metadata"]["uid"]}
+    labels = {UID_LABEL: owner["uid"], COMPONENT_LABEL: "result"}
+    metadata = {"name": "demo-results", "labels": labels, "ownerReferences": [owner]}
+    forged = server.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    _put(server, forged, entries)
+    async with working(server), operating(server):
+        await until(lambda: folded(server, RUN), 60)
+    for one in theirs:
+        where = one["metadata"]
+        assert server.get(one["kind"], where["namespace"], where["name"]) == one
+    # What the run itself has stored is in the archive, and nowhere else.
+    assert {one["metadata"]["name"] for one in stored(server).objects} >= KEPT
+    assert single(server) == []
 
 
 async def test_at_no_write_is_anything_lost_or_doubled() -> None:

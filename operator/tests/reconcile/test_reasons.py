@@ -57,6 +57,8 @@ NEVER_SHOWN = {
     "OwnerGone",
     # Why what an archive does not name is deleted a little later.
     "ArchiveChanging",
+    # The same of what it does name.
+    "ListTooOld",
 }
 _WORD = re.compile(r"(?:[A-Z][a-z]+)+")
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from laptime.catalog import document_of, scenarios
+from laptime.catalog import Scenario, document_of, scenario_of, scenarios, stored_text
+from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL
 from laptime.manifests.scenario import SCENARIO_KEY, read_scenario
+from laptime.reconcile.turns import Caps, Turns
 
 from .api_server import ApiServer
 from .nodes import working
@@ -329,6 +331,111 @@ async def test_a_wrong_scenario_ends_the_run_at_once_with_what_to_write(
     assert says in message(server, "Succeeded")
     assert not server.of("Deployment")
     assert kept(server) is None
+
+
+def forge(server: ApiServer, scenario: Scenario, run: str = "demo") -> None:
+    """Have a run keep a scenario that somebody else wrote, who writes ConfigMaps there."""
+    uid = (server.get("BenchmarkRun", "default", run) or {})["metadata"]["uid"]
+    metadata = {
+        "name": f"{run}-scenario",
+        "labels": {UID_LABEL: uid, COMPONENT_LABEL: "scenario"},
+        "ownerReferences": [{"kind": "BenchmarkRun", "name": run, "uid": uid}],
+    }
+    data = {SCENARIO_KEY: stored_text(scenario)}
+    server.add({"kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": data})
+
+
+def other(name: str = "shop", **changes: Any) -> Scenario:
+    """Return a scenario as it is once it was read."""
+    return Scenario.model_validate({**mine(name, **changes)["spec"], "name": name})
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expected", "says"),
+    [
+        (
+            scenario_of(_wrong(data__postgres__extensions=["dblink"])),
+            "ExtensionNotAllowed",
+            "the administrator does not allow dblink",
+        ),
+        (
+            scenario_of(_wrong(requests__0__path="/x")),
+            "ScenarioWrong",
+            "add a check with method GET and path",
+        ),
+        (other("\x1b[2Jmine"), "ScenarioChanged", "the run keeps another scenario than shop"),
+        (
+            other("users").model_copy(update={"builtin": True}),
+            "ScenarioChanged",
+            "the run keeps another scenario than shop",
+        ),
+    ],
+)
+async def test_a_kept_scenario_that_nobody_has_looked_at_is_looked_at_like_any_other(
+    scenario: Scenario, expected: str, says: str
+) -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    forge(server, scenario)
+    async with operating(server, extensions=frozenset({"pg_trgm"})):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == expected
+    assert says in message(server, "Succeeded")
+    assert hash_of(server) is None
+    assert not server.of("Deployment")
+
+
+async def test_what_the_services_of_a_kept_scenario_ask_for_counts_against_the_caps() -> None:
+    server = ApiServer()
+    server.add(mine())
+    limits = {"resources": {"cpu": "1", "memory": "1Gi"}}
+    server.add(
+        run_of(
+            "shop",
+            topology={"postgres": limits},
+            servers=[{"name": "a", "image": "x", **limits}],
+            generator=limits,
+        )
+    )
+    greedy = {"name": "cache", "image": "redis:8", "ports": [6379], "resources": {"cpu": "64"}}
+    forge(server, other(services=[greedy]))
+    async with operating(server, turns=Turns(caps={"*": Caps(cpu=4.0)})):
+        await until(lambda: reason(server, "demo", "Accepted") == "CapExceeded")
+        assert "it asks for 67 cores" in message(server, "Accepted")
+        assert state(server, "demo") == "Queued"
+    assert not server.of("Deployment")
+
+
+async def test_a_kept_scenario_that_was_made_just_before_the_operator_ended_is_gone_on_with() -> (
+    None
+):
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    forge(server, other())
+    async with operating(server):
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+        await until(lambda: hash_of(server) == USERS.hash)
+
+
+async def test_what_the_run_keeps_is_replaced_between_two_turns_and_no_row_mixes_two_works() -> (
+    None
+):
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: hash_of(server) == USERS.hash)
+    server.remove("ConfigMap", "default", "demo-scenario")
+    changed = mine()["spec"]["checks"]
+    changed[0]["times"] = 5
+    forge(server, other(checks=changed))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Succeeded") == "ScenarioChanged")
+    said = message(server, "Succeeded")
+    assert f"it began with {USERS.hash}" in said
+    assert "apply the run under another name" in said
 
 
 @pytest.mark.parametrize(

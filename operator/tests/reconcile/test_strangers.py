@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,14 @@ from laptime.catalog import scenarios
 from laptime.kube import KubeError
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps, joined
-from laptime.manifests.context import UID_LABEL, Component, Network, RunContext, Target
+from laptime.manifests.context import (
+    COMPONENT_LABEL,
+    UID_LABEL,
+    Component,
+    Network,
+    RunContext,
+    Target,
+)
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.pods import config_map
@@ -46,7 +54,7 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.execute import NameTaken, NotResized, execute
-from laptime.reconcile.fold import delete_folded
+from laptime.reconcile.fold import delete_folded, read_archive
 from laptime.reconcile.views import Run, run_view
 from laptime.report.archive import pack, unpack
 
@@ -270,7 +278,7 @@ async def test_a_part_of_an_archive_under_a_name_of_somebody_else(
             await execute(kube, run, context, [Fold(FILES)], children)
             by_name = {one["metadata"]["name"]: one for one in server.of("ConfigMap")}
             assert unpack(joined(by_name["shop-results"], by_name)).files == FILES
-            assert await delete_folded(kube, "default", run.uid, "shop-results")
+            assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
         else:
             with pytest.raises(NameTaken, match=f"ConfigMap {name} is there"):
                 await execute(kube, run, context, [Fold(FILES)], children)
@@ -294,7 +302,7 @@ async def test_what_only_has_the_labels_of_a_part_of_an_archive_is_not_deleted_w
     theirs = deepcopy(server.add({**part, "metadata": metadata}))
     async with serving(server) as kube:
         await execute(kube, run, context_of(run), [Fold(FILES)], Children(run.uid))
-        assert await delete_folded(kube, "default", run.uid, "shop-results")
+        assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
     assert server.get("ConfigMap", "default", "backup") == theirs
 
 
@@ -323,12 +331,126 @@ async def test_parts_that_no_archive_names_go_unless_one_is_being_written(
         server.add(later)
         server.fault = fault
         if meanwhile == "nothing":
-            assert await delete_folded(kube, "default", run.uid, "shop-results")
+            assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
         else:
             with pytest.raises(KubeError, match="shop-results is being written again"):
-                await delete_folded(kube, "default", run.uid, "shop-results")
+                await delete_folded(kube, "default", "shop", run.uid, "shop-results")
     left = len(server.of("ConfigMap")) - before
     assert left == (meanwhile != "nothing")
+
+
+def of_the_run(run: Run, name: str, **changes: Any) -> dict[str, Any]:
+    """Return a ConfigMap that is the run's own, but for what is changed in its metadata."""
+    labels = {UID_LABEL: run.uid, COMPONENT_LABEL: "result"}
+    owners = [{"kind": "BenchmarkRun", "name": run.name, "uid": run.uid}]
+    metadata = {"name": name, "namespace": "default", "labels": labels, "ownerReferences": owners}
+    return {"kind": "ConfigMap", "metadata": {**metadata, **changes}, "data": {"a": "b"}}
+
+
+def forged_archive(run: Run, doomed: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the archive of a run as anybody may write it who writes ConfigMaps there."""
+    entries = [{"metadata": {"labels": {COMPONENT_LABEL: "result"}, **one}} for one in doomed]
+    packed = base64.b64encode(pack(FILES, entries)).decode()
+    return {**of_the_run(run, f"{run.name}-results"), "binaryData": {"archive.xz": packed}}
+
+
+PATHS = {
+    "ConfigMap": "../../kube-system/configmaps/coredns",
+    "Deployment": "../../../../../apis/apps/v1/namespaces/kube-system/deployments/coredns",
+    "BenchmarkRun": "../../../../../apis/laptime.dev/v1alpha1/namespaces/other/benchmarkruns/their",
+}
+
+
+@pytest.mark.parametrize("says_uid", [True, False])
+@pytest.mark.parametrize("kind", PATHS)
+async def test_a_forged_archive_reaches_into_no_other_kind_or_namespace(
+    kind: str, says_uid: bool
+) -> None:
+    server = ApiServer()
+    run = run_of(server)
+    *_, namespace, _, name = PATHS[kind].split("/")
+    theirs = server.add({"kind": kind, "metadata": {"name": name, "namespace": namespace}})
+    uid = theirs["metadata"]["uid"] if says_uid else None
+    server.add(forged_archive(run, [{"name": PATHS[kind], "uid": uid}]))
+    async with serving(server) as kube:
+        assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
+    assert server.get(kind, namespace, name) == theirs
+    assert {path.split("/")[-2] for _, path in server.requests} <= {"default", "configmaps"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"labels": {"app": "shop"}, "ownerReferences": []}, id="nothing of the run"),
+        pytest.param({"ownerReferences": []}, id="its labels alone"),
+        pytest.param({"ownerReferences": [{"uid": "another"}]}, id="the owner is another"),
+        pytest.param({"labels": {UID_LABEL: "another"}}, id="the label is another's"),
+    ],
+)
+async def test_an_archive_that_names_an_object_of_somebody_else_deletes_and_reads_it_not(
+    changes: dict[str, Any],
+) -> None:
+    """Its uid is in the archive, and is its own: that alone says nothing."""
+    server = ApiServer(collects=False)
+    run = run_of(server)
+    theirs = server.add(of_the_run(run, "theirs", **changes))
+    ours = server.add(of_the_run(run, "shop-trial-001"))
+    # Under the name of another one, too: what counts is which object it is.
+    named = [("theirs", theirs), ("shop-trial-002", theirs), ("shop-trial-003", ours)]
+    doomed = [{"name": name, "uid": one["metadata"]["uid"]} for name, one in named]
+    server.add(forged_archive(run, doomed))
+    async with serving(server) as kube:
+        assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
+    assert server.get("ConfigMap", "default", "theirs") == theirs
+    assert server.get("ConfigMap", "default", "shop-trial-001") is None
+    named_there = [path for verb, path in server.requests if verb in ("get", "delete")]
+    assert [path.rsplit("/", 1)[1] for path in named_there] == ["shop-results", "shop-trial-001"]
+
+
+async def test_a_result_under_the_name_of_the_archive_is_not_deleted_with_it() -> None:
+    server = ApiServer()
+    run = run_of(server)
+    uid = server.add(forged_archive(run, []))["metadata"]["uid"]
+    forged = forged_archive(run, [{"name": "shop-results", "uid": uid}])
+    server.change("ConfigMap", "default", "shop-results", binaryData=forged["binaryData"])
+    async with serving(server) as kube:
+        assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
+    assert server.get("ConfigMap", "default", "shop-results") is not None
+
+
+@pytest.mark.parametrize(
+    "part", ["theirs", "shop-results-", "other-results-0123456789abcdef", "../pods/one", "shop-0"]
+)
+async def test_what_is_called_like_no_part_of_the_archive_is_not_read_as_one(part: str) -> None:
+    server = ApiServer()
+    run = run_of(server)
+    forged = forged_archive(run, [])
+    forged["metadata"]["annotations"] = {archive.PARTS_ANNOTATION: part}
+    server.add(forged)
+    async with serving(server) as kube:
+        with pytest.raises(archive.ArchiveError, match="is no name of a part"):
+            await read_archive(kube, "default", "shop-results")
+        with pytest.raises(archive.ArchiveError, match="is no name of a part"):
+            await delete_folded(kube, "default", "shop", run.uid, "shop-results")
+    assert {path.rsplit("/", 1)[1] for _, path in server.requests} == {"shop-results"}
+
+
+async def test_a_run_is_not_looked_up_by_what_an_owner_reference_calls_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive, "MAX_PART_BYTES", 2000)
+    server = ApiServer(collects=False)
+    run = run_of(server)
+    server.change("BenchmarkRun", "default", "shop", status={"state": "Failed"})
+    forged = forged_archive(run, [])
+    forged["metadata"]["ownerReferences"][0]["name"] = "theirs"
+    server.add(forged)
+    _, (part, *_) = archive_config_maps(context_of(run), pack({**FILES, "more": "1"}, []))
+    server.add(part)
+    async with serving(server) as kube:
+        assert await delete_folded(kube, "default", "shop", run.uid, "shop-results")
+    assert server.get("ConfigMap", "default", part["metadata"]["name"]) is None
+    assert not [path for _, path in server.requests if "theirs" in path]
 
 
 async def test_what_was_replaced_by_somebody_in_this_moment_is_left_alone() -> None:

@@ -140,6 +140,50 @@ def test_a_pod_that_only_has_the_labels_of_a_tier_is_left_alone(tier: str, owner
     assert world.resizes
 
 
+def claimed(world: World, tier: str) -> None:
+    """Have a pod beside that of a tier whose owner is called as one that its Deployment makes."""
+    (ours,) = [one for one in world.observe().pods_of(tier) if one.live]
+    owner = f"demo-{tier}-5d9c"
+    world.pods["theirs"] = replace(
+        ours, name="theirs", owner=owner, created=world.now, cpu=2.0, cpu_request=2.0,
+        cpu_in_force=2.0,
+    )  # fmt: skip
+    world.deployments[owner] = replace(world.deployments[f"demo-{tier}"], name=owner)
+
+
+@pytest.mark.parametrize("tier", SIZED_TIERS)
+def test_of_two_pods_that_say_that_they_are_a_tier_none_is_changed_or_believed(tier: str) -> None:
+    world = World(sized(tiers=[tier]), Random(2))
+    until(world, lambda world: len(world.results_written) == 1)
+    claimed(world, tier)
+    resized = list(world.resizes)
+    until(world, over)
+    assert world.resizes == resized
+    assert world.run.status.state is State.FAILED
+    results = world.observe().results.values()
+    assert len([one for one in results if one.outcome is TrialOutcome.MEASURED]) == 1
+    failed = [one for one in results if one.outcome is TrialOutcome.FAILED]
+    assert {one.server for one in failed} == {"s0", "s1"}
+    for one in failed:
+        assert one.reason == "TierNotResized"
+        said = "theirs all say that the run's own Deployment has made them: delete those that"
+        assert said in (one.message or "")
+        assert f"pods demo-{tier}-" in (one.message or "")
+
+
+def test_a_second_pod_that_goes_again_costs_nothing() -> None:
+    world = World(sized(), Random(2))
+    until(world, lambda world: len(world.results_written) == 1)
+    claimed(world, "postgres")
+    for _ in range(3):
+        world.step()
+        world.advance()
+    del world.pods["theirs"], world.deployments["demo-postgres-5d9c"]
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(world.results_written) == 6
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_more_than_a_node_has_is_said_and_the_others_are_measured(place: int) -> None:
     document = sized("2").to_wire()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 from kubernetes.aio import client, config
 
+from laptime.api.text import shown
 from laptime.kube.connection import REQUEST_TIMEOUT_SECONDS, lines
 from laptime.kube.errors import KubeError, kube_error, reached
 from laptime.kube.logs import Logs
@@ -54,9 +55,12 @@ class Page:
 
 
 class Kube(Logs):
-    """A client. Every method raises KubeError when the API server says no."""
+    """A client. Every method raises KubeError when the API server says no.
 
-    async def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
+    And ValueError, before it asks, where a name or namespace is none that there can be.
+    """
+
+    async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return the object, or None when there is none."""
         try:
             return await self._json("GET", RESOURCES[kind].path(namespace, name))
@@ -83,7 +87,7 @@ class Kube(Logs):
         query = {"labelSelector": selector, "limit": str(limit)}
         while True:
             page = await self._json(
-                "GET", RESOURCES[kind].path(namespace), query=query, accept=accept
+                "GET", RESOURCES[kind].collection(namespace), query=query, accept=accept
             )
             metadata = page.get("metadata") or {}
             yield Page(page.get("items") or [], metadata.get("resourceVersion", ""))
@@ -104,7 +108,7 @@ class Kube(Logs):
         stream = ListStream()
         response = await self._open(
             "GET",
-            RESOURCES[kind].path(namespace),
+            RESOURCES[kind].collection(namespace),
             query={"labelSelector": selector, "resourceVersion": "0"},
             accept="application/json",
             limits=aiohttp.ClientTimeout(
@@ -161,7 +165,7 @@ class Kube(Logs):
 
     async def _apply(self, manifest: Manifest, sub: str | None) -> Manifest:
         metadata = manifest["metadata"]
-        path = RESOURCES[manifest["kind"]].path(metadata.get("namespace"), metadata["name"], sub)
+        path = RESOURCES[manifest["kind"]].path(metadata["namespace"], metadata["name"], sub)
         return await self._json(
             "PATCH",
             path,
@@ -177,7 +181,7 @@ class Kube(Logs):
         try:
             return await self._json(
                 "POST",
-                RESOURCES[manifest["kind"]].path(metadata.get("namespace")),
+                RESOURCES[manifest["kind"]].collection(metadata["namespace"]),
                 query={"fieldManager": FIELD_MANAGER},
                 body=manifest,
             )
@@ -194,7 +198,7 @@ class Kube(Logs):
         try:
             await self._json(
                 "POST",
-                RESOURCES[manifest["kind"]].path(manifest["metadata"].get("namespace")),
+                RESOURCES[manifest["kind"]].collection(manifest["metadata"]["namespace"]),
                 query={"fieldManager": FIELD_MANAGER, "dryRun": "All"},
                 body=manifest,
             )
@@ -212,7 +216,10 @@ class Kube(Logs):
 
         Raises:
             KubeError: refused, also where the object was changed in this moment: it is still there.
+            ValueError: it is no uid, which the API server would take for no condition at all.
         """
+        if not isinstance(uid, str) or not uid:
+            raise ValueError(f"{shown(repr(uid))} is no uid: nothing is deleted without one")
         try:
             answer = await self._json(
                 "DELETE",
@@ -245,7 +252,7 @@ class Kube(Logs):
         """
         response = await self._open(
             "GET",
-            RESOURCES[kind].path(namespace),
+            RESOURCES[kind].collection(namespace),
             query={
                 "watch": "true",
                 "labelSelector": selector,

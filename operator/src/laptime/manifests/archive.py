@@ -11,12 +11,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from laptime.api import GROUP
 from laptime.api.storage import VERSION_ANNOTATION, check_version
-from laptime.manifests.context import RUN_LABEL, Component, Manifest, RunContext
+from laptime.api.text import shown
+from laptime.manifests.context import RUN_LABEL, Component, Manifest, RunContext, known_as
 from laptime.manifests.result import results_name
 
 ARCHIVE_KEY = "archive.xz"
@@ -29,6 +31,7 @@ _README = (
     "Without it: base64 -d | xz -d gives a line of JSON with results.json, and then what each "
     "trial had stored.\n"
 )
+_DIGITS = 16
 MAX_PART_BYTES = 800_000
 """An object of the API server may have 1 MiB in all."""
 
@@ -75,7 +78,7 @@ def _part(ctx: RunContext, content: bytes) -> Manifest:
 
 
 def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
 def is_archive(manifest: Mapping[str, Any]) -> bool:
@@ -87,11 +90,17 @@ def archive_parts(head: Mapping[str, Any]) -> list[str]:
     """Return the names of the parts of an archive.
 
     Raises:
+        ArchiveError: they are none, and may be those of anything else.
         StoredByNewerVersion: this version cannot read it.
     """
     metadata = head["metadata"]
     check_version(f"ConfigMap {metadata['name']}", metadata)
-    return str((metadata.get("annotations") or {}).get(PARTS_ANNOTATION, "")).split()
+    named = str((metadata.get("annotations") or {}).get(PARTS_ANNOTATION, "")).split()
+    parts = re.compile(rf"{re.escape(known_as(metadata))}-[0-9a-f]{{{_DIGITS}}}")
+    for name in named:
+        if not parts.fullmatch(name):
+            raise ArchiveError(f"{shown(name)} is no name of a part of {metadata['name']}")
+    return named
 
 
 def joined(head: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any] | None]) -> bytes:

@@ -159,8 +159,8 @@ class Watch(Generic[T]):
                     self._store.put(manifest)
             whole = True
         finally:
-            self._store.end(seen, _number(version) if whole else -1)
-        if _number(version) >= _number(self._version):
+            self._store.end(seen, number_of(version) if whole else -1)
+        if number_of(version) >= number_of(self._version):
             self._version = version
 
     async def run(self) -> None:
@@ -210,7 +210,7 @@ class Watch(Generic[T]):
                 self._store.remove(manifest["metadata"]["uid"])
             elif type_ != "BOOKMARK":
                 self._store.put(manifest)
-            if _number(version) > _number(self._version):
+            if number_of(version) > number_of(self._version):
                 self._version = version
 
 
@@ -219,8 +219,9 @@ def version_of(manifest: Manifest) -> int:
 
     So the conventions of Kubernetes have it since 1.35, and so it has always been.
     """
-    return _number(str(manifest["metadata"].get("resourceVersion")))
+    return number_of(str(manifest["metadata"].get("resourceVersion")))
 
 
-def _number(version: str) -> int:
+def number_of(version: str) -> int:
+    """Return a resource version, of an object or of a list, as what tells older from newer."""
     return int(version) if version.isdecimal() else 0

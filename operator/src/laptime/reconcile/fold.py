@@ -24,7 +24,7 @@ from laptime.manifests.archive import (
 )
 from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL, RunContext, known_as
 from laptime.manifests.result import RESULTS, results_name
-from laptime.reconcile.cache import version_of
+from laptime.reconcile.cache import number_of, version_of
 from laptime.reconcile.children import Children, owners
 from laptime.reconcile.queue import card_of
 from laptime.reconcile.views import Run
@@ -115,7 +115,9 @@ async def archive_objects(
     return head, parts
 
 
-async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int | None:
+async def delete_folded(
+    kube: Kube, namespace: str, run_name: str, uid: str, name: str
+) -> int | None:
     """Delete what is in the archive of a run that is over; return the bytes that the archive has.
 
     `name` is that of the archive, `uid` that of the run. None: there is no archive of this run, and
@@ -132,28 +134,25 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     parts = await _parts(kube, namespace, head)
     # Read to its end, so that it is known to be whole.
     archive = await asyncio.to_thread(unpack, joined(head, parts), files=False)
-    # By its own list of names: one of the API server may be too old to have them all.
-    doomed = [one["metadata"] for one in archive.objects]
-    leftovers: list[Manifest] = []
-    async for page in kube.pages(
-        "ConfigMap", namespace, f"{ARCHIVE_LABEL}={uid}", metadata_only=True
-    ):
-        leftovers += [
-            one["metadata"]
-            for one in page.items
-            if _is_of(uid, one) and one["metadata"]["name"] not in parts
-        ]
-    if leftovers and not await _stands(kube, uid, head):
+    folded = {one["metadata"]["uid"] for one in archive.objects}
+    own = await _own(kube, namespace, UID_LABEL, uid, head)
+    doomed = [one for one in single_results(run_name, own) if one["metadata"]["uid"] in folded]
+    leftovers = [
+        one
+        for one in await _own(kube, namespace, ARCHIVE_LABEL, uid, head)
+        if one["metadata"]["name"] not in parts
+    ]
+    if leftovers and not await _stands(kube, run_name, uid, head):
         # They may be the parts of the archive that comes after this one.
         raise KubeError(0, "ArchiveChanging", f"ConfigMap {name} is being written again")
-    doomed += leftovers
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def delete(metadata: Manifest) -> None:
         async with gate:
             await kube.delete("ConfigMap", namespace, metadata["name"], metadata["uid"])
 
-    done = await asyncio.gather(*map(delete, doomed), return_exceptions=True)
+    metadata = [one["metadata"] for one in (*doomed, *leftovers)]
+    done = await asyncio.gather(*map(delete, metadata), return_exceptions=True)
     for failure in done:
         if isinstance(failure, BaseException):
             raise failure
@@ -162,15 +161,32 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     )
 
 
-async def _stands(kube: Kube, uid: str, head: Manifest) -> bool:
+async def _own(kube: Kube, namespace: str, label: str, uid: str, since: Manifest) -> list[Manifest]:
+    """Return a run's own ConfigMaps with its uid in a label: all that were there before another.
+
+    Only their metadata is there.
+
+    Raises:
+        KubeError: it could not be read, or the API server has an older list than that only.
+    """
+    found: list[Manifest] = []
+    version = ""
+    selector = f"{label}={uid}"
+    async for page in kube.pages("ConfigMap", namespace, selector, metadata_only=True):
+        found += [one for one in page.items if _is_of(uid, one)]
+        version = page.resource_version
+    if number_of(version) < version_of(since):
+        raise KubeError(0, "ListTooOld", f"the list of the ConfigMaps in {namespace} is too old")
+    return found
+
+
+async def _stands(kube: Kube, run_name: str, uid: str, head: Manifest) -> bool:
     """Whether an archive is the last one of a run that is over.
 
     The run is asked about first: one that is over again has written another archive before that.
     """
     namespace = head["metadata"]["namespace"]
-    references = head["metadata"]["ownerReferences"]
-    (name, *_) = (one["name"] for one in references if one["uid"] == uid)
-    run = await kube.get(KIND, namespace, name)
+    run = await kube.get(KIND, namespace, run_name)
     if run is None or run["metadata"]["uid"] != uid or not card_of(run).over:
         return False
     now = await kube.get("ConfigMap", namespace, head["metadata"]["name"])

@@ -81,7 +81,7 @@ class Folding:
 
     async def _fold(self, card: Card) -> None:
         assert card.archive is not None
-        size = await delete_folded(self._kube, card.namespace, card.uid, card.archive)
+        size = await delete_folded(self._kube, card.namespace, card.name, card.uid, card.archive)
         manifest = await self._kube.get(KIND, card.namespace, card.name)
         if manifest is None or manifest["metadata"]["uid"] != card.uid:
             return

@@ -32,6 +32,9 @@ from laptime.reconcile.views import Run
 _NAMED = 5
 _AT_ONCE_SECONDS = 1.0
 """Nearly all scenarios are looked at in half of it; of one that takes longer that is said."""
+_LOST = "the run has lost what it kept of"
+_REPLACED = "somebody has replaced what the run keeps of"
+_OTHER_NAME = "apply the run under another name"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class ScenarioDesk:
         self._children = children
         self._extensions = extensions
         self._kept: Scenario | None = None
+        self._began_with: str | None = None
+        """The hash, of the run's status, that what is kept was compared with."""
         self._wake = wake
         self._checked: tuple[Scenario, asyncio.Task[list[str]]] | None = None
 
@@ -84,23 +89,29 @@ class ScenarioDesk:
             except ValueError as error:
                 what = "the scenario that the run keeps cannot be read"
                 return _refused("ScenarioUnreadable", f"{what}: {plain(str(error))}")
-        if self._kept is not None:
-            return Found(self._kept, kept=True)
+        kept, began_with = self._kept, run.status.scenario_hash
+        if kept is not None and began_with is not None and began_with == self._began_with:
+            return Found(kept, kept=True)
+        if kept is not None and _is_another(kept, run):
+            what = f"the run keeps another scenario than {run.spec.scenario}"
+            return _refused("ScenarioChanged", f"{what}: {_OTHER_NAME}")
         try:
-            scenario = await self._current(run)
+            scenario = await self._current(run) if kept is None else kept
+            # What is kept was looked at before its hash was written down. Without that anybody may
+            # have made it, who writes ConfigMaps there.
+            known = kept is not None and began_with is not None
+            if not known and not await self._may_be_measured(scenario, run):
+                return Found(looked_at=True)
         except ScenarioError as error:
             return Found(problem=error)
-        if scenario is None:
-            return Found(looked_at=True)
-        began_with = run.status.scenario_hash
         if began_with is not None and scenario.hash != began_with:
             return _refused(
                 "ScenarioChanged",
-                f"the run has lost what it kept of scenario {scenario.name}, which is other work "
-                f"by now ({scenario.hash}, it began with {began_with}): apply the run under "
-                "another name",
+                f"{_LOST if kept is None else _REPLACED} scenario {run.spec.scenario}, which is "
+                f"other work by now ({scenario.hash}, it began with {began_with}): {_OTHER_NAME}",
             )
-        return Found(scenario)
+        self._began_with = began_with
+        return Found(scenario, kept=kept is not None)
 
     async def _stored(self, run: Run) -> Scenario | None:
         child = self._children.find("ConfigMap", scenario_name(run.name))
@@ -114,7 +125,7 @@ class ScenarioDesk:
                 return read_scenario(one)
         return None
 
-    async def _current(self, run: Run) -> Scenario | None:
+    async def _current(self, run: Run) -> Scenario:
         name = run.spec.scenario
         document = await self._kube.get(SCENARIO_KIND, run.namespace, name)
         if document is None:
@@ -126,18 +137,27 @@ class ScenarioDesk:
                 f"that name comes with Laptime: apply it, or write {', '.join(scenarios())}",
                 fatal=False,
             )
-        scenario = await self._with_texts(document, run.namespace)
+        return await self._with_texts(document, run.namespace)
+
+    async def _may_be_measured(self, scenario: Scenario, run: Run) -> bool:
+        """Return whether its rules were looked at by now, which may take longer.
+
+        Raises:
+            ScenarioError: it breaks one, or has what the administrator does not allow.
+        """
+        if scenario.builtin:
+            return True
         # One that has begun with it cannot go on, nor end, without it.
         begun = run.status.scenario_hash is not None
         problems = await self._problems(scenario, None if begun else _AT_ONCE_SECONDS)
         if problems is None:
-            return None
+            return False
         if problems:
             more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
             said = plain("; ".join(problems[:_NAMED]))
-            raise ScenarioError("ScenarioWrong", f"scenario {name}: {said}{more}")
+            raise ScenarioError("ScenarioWrong", f"scenario {scenario.name}: {said}{more}")
         self._allow(scenario)
-        return scenario
+        return True
 
     async def _with_texts(self, document: Manifest, namespace: str) -> Scenario:
         name = document["metadata"]["name"]
@@ -211,6 +231,17 @@ def _text_missing(
         keys = plain(", ".join(sorted(found.get("data") or {}))) or "no keys"
         said = f"ConfigMap {wanted.name} has no key {wanted.key}; it has {keys}"
     return ScenarioError("ScenarioTextMissing", f"scenario {scenario}: {said}", fatal=False)
+
+
+def _is_another(kept: Scenario, run: Run) -> bool:
+    """Return whether what a run keeps is not what its spec names."""
+    if kept.name != run.spec.scenario:
+        return True
+    if not kept.builtin or run.status.scenario_hash is not None:
+        # Another version of Laptime may have come with other work.
+        return False
+    ours = scenarios().get(kept.name)
+    return ours is None or ours.hash != kept.hash
 
 
 def _refused(reason: str, message: str) -> Found:

@@ -242,7 +242,9 @@ class Worker:
         try:
             await self._watches.first()
             found = await self._scenario.find(run)
-            if not found.kept and (exceeded := self._over_caps(run, found)):
+            # What is kept can be anybody's until the status says that the run has begun with it.
+            certain = found.kept and run.status.scenario_hash is not None
+            if not certain and (exceeded := self._over_caps(run, found)):
                 await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
                 return None
             context = context_of(run, self._controller.settings, found.scenario, self.turn.lane)
@@ -278,8 +280,9 @@ class Worker:
         return _GOING_SECONDS if working and now - self._deleted_at < STUCK_SECONDS else None
 
     def _over_caps(self, run: Run, found: Found) -> str | None:
-        """Return which cap a run exceeds that keeps no scenario yet, of whose services nobody knew.
+        """Return which cap a run exceeds that has begun with no scenario yet.
 
+        Nobody knew of the services of one before.
         Without services it was asked when it was accepted, unless the caps have changed.
         """
         services = found.scenario.services

@@ -96,7 +96,8 @@ BEFORE = Section(
         ),
         Reason(
             "ScenarioChanged",
-            "what the run keeps of its scenario was deleted, and the resource is other work by now",
+            "what the run keeps of its scenario was deleted, and the resource is other work by "
+            "now; or somebody else has written what the run keeps",
             "apply the run under another name",
         ),
         Reason(

@@ -34,10 +34,11 @@ TRIALS = Section(
             "TierNotResized",
             "Postgres, PgBouncer or HAProxy did not get the CPU that a server has of its own in it "
             "(`topology.postgres.cpu`, `topology.pgbouncer.cpu`, `topology.haproxy.cpu`): its node "
-            "has no room, the API server refuses it (a "
-            "LimitRange, a quota), or the cluster is older than Kubernetes 1.33",
+            "has no room, the API server refuses it (a LimitRange, a quota), the cluster is older "
+            "than Kubernetes 1.33, or several pods say that they are it",
             "the message has the words of the kubelet or the API server: less CPU, a node with "
-            "more, or a run of its own with that much in the `resources` of the tier",
+            "more, or a run of its own with that much in the `resources` of the tier; or it names "
+            "the pods, of which the run's own Deployment has made one: delete the others",
             blame=Fault.RUN,
         ),
         Reason(

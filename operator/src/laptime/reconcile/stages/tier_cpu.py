@@ -32,7 +32,13 @@ class _Sized:
     wanted: str
     shared: str | None
     """What the pod was deployed with."""
-    pod: PodView | None
+    claiming: tuple[PodView, ...]
+    """The pods that say that the run's own Deployment has made them."""
+
+    @property
+    def pod(self) -> PodView | None:
+        """The one that does; None where there are several: the operator sees no ReplicaSets."""
+        return self.claiming[0] if len(self.claiming) == 1 else None
 
     @property
     def asked(self) -> bool:
@@ -75,12 +81,17 @@ def size_problem(situation: Situation, server: str, purpose: str) -> Problem | N
     first = _first_that_differs(situation, server)
     if first is None or purpose in situation.observed.jobs:
         return None
-    pod, wanted = first.pod, first.wanted
-    if pod is None or not pod.ready:
-        return None
     steps = ((State.VERIFYING, None), (State.RUNNING, purpose))
     waited = max(situation.step_seconds(*step) for step in steps)
     late = waited >= situation.patience_seconds
+    if len(first.claiming) > 1:
+        names = ", ".join(sorted(one.name for one in first.claiming))
+        said = f"pods {names} all say that the run's own Deployment has made them"
+        why = f"{said}: delete those that it has not made"
+        return _problem(first, server, why, fatal=late)
+    pod, wanted = first.pod, first.wanted
+    if pod is None or not pod.ready:
+        return None
     if not first.asked:
         refused = _refused(situation, pod, wanted)
         if refused is not None:
@@ -128,7 +139,7 @@ def _sized(situation: Situation, server: str) -> Iterator[_Sized]:
         wanted = _wanted(situation, tier, server)
         if wanted is not None:
             shared = situation.spec.topology.cpu_of(tier)
-            yield _Sized(tier, wanted, shared, _pod(situation, tier))
+            yield _Sized(tier, wanted, shared, _claiming(situation, tier))
 
 
 def _wanted(situation: Situation, tier: str, name: str) -> str | None:
@@ -142,15 +153,12 @@ def _own(server: Server, tier: str) -> str | None:
     return server.topology.cpu_of(tier) if server.topology is not None else None
 
 
-def _pod(situation: Situation, tier: str) -> PodView | None:
-    # Labels can be anybody's: changed is what the run's own Deployment has made.
+def _claiming(situation: Situation, tier: str) -> tuple[PodView, ...]:
+    # Labels can be anybody's. So can the name of an owner, but then there are two such pods: the
+    # Deployment makes one, and the next one when that is gone.
     made_by = re.compile(rf"{re.escape(situation.context.object_name(tier))}(-[a-z0-9]+)?")
-    pods = [
-        pod
-        for pod in situation.observed.pods_of(tier)
-        if pod.live and made_by.fullmatch(pod.owner or "")
-    ]
-    return pods[-1] if pods else None
+    pods = situation.observed.pods_of(tier)
+    return tuple(one for one in pods if one.live and made_by.fullmatch(one.owner or ""))
 
 
 def _asked(pod: PodView, wanted: str) -> bool:
