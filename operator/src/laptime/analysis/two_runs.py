@@ -48,6 +48,9 @@ _AS_BUSY = 0.1
 _MOST_SETTINGS = 8
 """Of one server, load or topology that differ: who changes more compares two of them."""
 
+_SHARES = 1000
+"""Of repetitions that fail: as many are tried, to find the one that makes chance likeliest."""
+
 _MOST_OF_A_SETTING = 120
 """Characters; the name of an image with its digest has some hundred."""
 
@@ -74,6 +77,8 @@ class Comparison:
     failed_before: int = 0
     """Repetitions in which it fell among the requests without a right answer, or none was right."""
     failed_after: int = 0
+    open_ended: bool = False
+    """Whether a search of either run found no rate that the server missed: its ratio has no end."""
 
     @property
     def may_be_worse(self) -> bool:
@@ -116,7 +121,12 @@ def compare_runs(
         for metric in (_METRICS_OF_SEARCHES if load in searched else METRICS)
     ]
     of = sum(1 for *_, one, other in figures if one and other)
-    return tuple(_compare(*figure, of, looks) for figure in figures if figure[-1] or figure[-2])
+    never = _never_right(before), _never_right(after)
+    return tuple(
+        _compare(*figure, of, looks, (figure[:2] in never[0], figure[:2] in never[1]))
+        for figure in figures
+        if figure[-1] or figure[-2]
+    )
 
 
 def measured_in_one(
@@ -433,6 +443,7 @@ def _compare(
     after: Logs,
     of: int,
     looks: tuple[Looks, Looks],
+    never_right: tuple[bool, bool],
 ) -> Comparison:
     errors = [look.errors_of([logs]) for look, logs in zip(looks, (before, after), strict=True)]
     failed = [sum(1 for log in logs.values() if math.isinf(log)) for logs in (before, after)]
@@ -440,28 +451,62 @@ def _compare(
         interval_of(logs, 1 - share) if logs and not lost else None
         for logs, lost, share in zip((before, after), failed, errors, strict=True)
     ]
-    if known[0] is None or known[1] is None:
-        # Slower than all others in every repetition: that is known without a number.
-        lost = [0 < count == len(logs) for count, logs in zip(failed, (before, after), strict=True)]
-        change = Change.NOT_KNOWN
-        if all(lost):
-            change = Change.NONE_FOUND
-        elif failed[1] and known[0] is not None:
-            # It failed in no repetition before. How often it does now is said beside it.
-            change = Change.WORSE
-        elif lost[0] and known[1] is not None:
-            change = Change.BETTER
-        return Comparison(server, load, metric, known[0], known[1], None, change, *failed)
     # Bonferroni: as with the ranking of one run, all answers hold together.
-    values = [list(logs.values()) for logs in (before, after)]
-    by_chance = welch_interval(values[0], values[1], 1 - min(errors) / of)
+    share = min(errors) / max(1, of)
+    if known[0] is None or known[1] is None:
+        change = _change_of_failures((len(before), len(after)), failed, never_right, share)
+        return Comparison(
+            server, load, metric, known[0], known[1], None, change, failed[0], failed[1]
+        )
+    by_chance = welch_interval(list(before.values()), list(after.values()), 1 - share)
     ratio = at_least(by_chance, left_open(before, after))
     change = _change(ratio, metric)
-    # What has no upper end may be above the other all the same.
-    better = before if change is Change.BETTER else after
-    if change in (Change.BETTER, Change.WORSE) and has_no_end(better):
-        change = Change.NOT_KNOWN
-    return Comparison(server, load, metric, known[0], known[1], ratio, change)
+    endless = has_no_end(before, after)
+    if endless:
+        # What has no upper end is never the worse one, nor is it like the other. How much better
+        # it is nobody knows.
+        worse = {Change.BETTER: before, Change.WORSE: after}.get(change)
+        change = Change.NOT_KNOWN if worse is None or has_no_end(worse) else change
+        ratio = Interval(value=ratio.value)
+    return Comparison(server, load, metric, known[0], known[1], ratio, change, open_ended=endless)
+
+
+def _change_of_failures(
+    repetitions: Sequence[int], failed: Sequence[int], never_right: Sequence[bool], share: float
+) -> Change:
+    """Return what became of a figure that is not known in one of the runs, by where it failed.
+
+    It failed in so many of its repetitions. A server that was never right is worse than one that
+    was, if both runs have two repetitions or more. A percentile that is close to the requests
+    without a right answer may fall among them by chance.
+    """
+    if all(0 < count == of for count, of in zip(failed, repetitions, strict=True)):
+        return Change.NONE_FOUND
+    for clean, lost, change in ((0, 1, Change.WORSE), (1, 0, Change.BETTER)):
+        if failed[clean] or not failed[lost] or min(repetitions) < 2:
+            continue
+        # Either run may be the one that looks worse.
+        by_chance = 2 * _by_chance(repetitions[clean], failed[lost], repetitions[lost])
+        if never_right[lost] or by_chance <= share:
+            return change
+    return Change.NOT_KNOWN
+
+
+def _by_chance(clean: int, failed: int, of: int) -> float:
+    """Return how likely like repetitions are at most to fail in none of `clean`, but so often.
+
+    That is in `failed` or more `of` others, whatever share of repetitions fails: an exact test of
+    two shares, as that of G. A. Barnard, "Significance Tests for 2 x 2 Tables", Biometrika 34.
+    """
+    shares = (number / _SHARES for number in range(1, _SHARES))
+    return max(
+        (1 - share) ** clean
+        * math.fsum(
+            math.comb(of, count) * share**count * (1 - share) ** (of - count)
+            for count in range(failed, of + 1)
+        )
+        for share in shares
+    )
 
 
 def _change(ratio: Interval, metric: Metric) -> Change:
@@ -476,23 +521,37 @@ def _change(ratio: Interval, metric: Metric) -> Change:
 def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> Logs:
     """Return the logarithms of a figure; infinite where no request had a right answer at all.
 
-    For throughput only where that is so in all repetitions: it is no percentile of requests. Empty
-    where a repetition with right answers has no response times, which those of version 1 with other
-    answers as well have not: the rest would be the best of its repetitions, or the silent ones.
+    For throughput only where that is so in all repetitions: it is no percentile of requests. A
+    percentile is that of all repetitions or none. Empty where one has too few requests for it, or
+    right answers and no response times, as those of version 1 with other answers as well: the rest
+    would be the best of the repetitions, or the silent ones.
     """
     own = [one for one in trials if (one.server, one.load) == (server, load)]
+    every = {block_of(one): one.figures for one in own if one.figures is not None}
+    silent = {block for block, one in every.items() if _is_silent(one)}
+    counted = {block_of(one) for one in own if one.has_rate} | silent
+    fewest = fewest_answers(metric)
     if metric.is_latency and any(
-        one.has_rate and one.figures and one.figures.latency is None for one in own
+        one.requests < fewest or (block not in silent and one.latency is None)
+        for block, one in every.items()
+        if block in counted
     ):
         return Logs({})
-    every = {block_of(one): one.figures for one in own if one.figures is not None}
-    silent = {block for block, one in every.items() if _is_silent(one, fewest_answers(metric))}
     known = logs_of(own, metric)
     if not silent or (not metric.is_latency and len(silent) < len(every)):
         return known
     return Logs({**known, **dict.fromkeys(silent, math.inf)}, known.within, known.endless)
 
 
-def _is_silent(figures: Figures, fewest: int = 1) -> bool:
-    """Return whether none of so many requests at least had a right answer."""
-    return figures.requests == figures.errors >= fewest
+def _never_right(trials: Sequence[TrialResult]) -> set[tuple[str, str]]:
+    """Return the servers and loads of which no repetition had a right answer."""
+    answers: dict[tuple[str, str], list[bool]] = {}
+    for one in trials:
+        if one.figures is not None:
+            answers.setdefault((one.server, one.load), []).append(not _is_silent(one.figures))
+    return {pair for pair, each in answers.items() if not any(each)}
+
+
+def _is_silent(figures: Figures) -> bool:
+    """Return whether it has requests, and none of them had a right answer."""
+    return 0 < figures.requests == figures.errors

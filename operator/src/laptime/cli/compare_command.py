@@ -303,8 +303,8 @@ def _why_not_known(one: Comparison) -> str:
     if any(figure is None and not failed for figure, failed in sides):
         return "has no figure in one of the runs"
     if one.failed_before or one.failed_after:
-        return "failed now and then"
-    if one.ratio is not None and one.ratio.low is not None:
+        return "may have failed by chance"
+    if one.open_ended:
         return "may do more than its search found"
     return "has a figure of one repetition only"
 
