@@ -313,12 +313,39 @@ def test_only_what_both_runs_have_is_compared() -> None:
 
 def test_the_interval_is_that_of_welchs_test() -> None:
     chance = random.Random(1)
-    before = [chance.gauss(0, 0.1) for _ in range(6)]
-    after = [chance.gauss(0.2, 0.4) for _ in range(9)]
+    before = [chance.gauss(0, 0.1) for _ in range(8)]
+    after = [chance.gauss(0.2, 0.4) for _ in range(11)]
     expected = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.9)
     found = welch_interval(before, after, 0.9)
     assert found.low == pytest.approx(math.exp(expected.low))
     assert found.high == pytest.approx(math.exp(expected.high))
+
+
+def test_below_eight_repetitions_it_is_known_no_better_than_the_shorter_run() -> None:
+    found = welch_interval([-1.0, 0.0, 1.0], [-1.0, 0.0, 0.0, 0.0, 1.0], 0.95)
+    error = math.sqrt(1 / 3 + 0.5 / 5)
+    assert found.high is not None
+    assert math.log(found.high) == pytest.approx(error * stats.t.ppf(0.975, 2))
+
+
+@pytest.mark.parametrize(("before", "after", "noise"), [(8, 3, 3.0), (5, 3, 3.0), (3, 3, 10.0)])
+def test_runs_of_unlike_numbers_and_noise_are_rarely_called_different(
+    before: int, after: int, noise: float
+) -> None:
+    """By Welch's degrees of freedom in 12, 10 and 8 % of such runs: far out his tails are thin."""
+    chance = random.Random(11)
+    wrong = 0
+    for _ in range(1000):
+        lines = [
+            welch_interval(
+                [chance.gauss(0, 0.05) for _ in range(before)],
+                [chance.gauss(0, 0.05 * noise) for _ in range(after)],
+                1 - 0.05 / 4,
+            )
+            for _ in range(4)
+        ]
+        wrong += not all((one.low or 0) <= 1 <= (one.high or 0) for one in lines)
+    assert wrong <= 50
 
 
 def test_values_without_any_variance_have_an_exact_ratio() -> None:
