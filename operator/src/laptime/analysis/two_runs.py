@@ -48,9 +48,13 @@ TOLD_SPEEDS = 1.05
 _AS_BUSY = 0.1
 """Shares of CPUs. Idle ones took a quarter longer than busy ones, so this is some 3 %."""
 
-_FEWEST_FOR_WELCH = 8
-"""Repetitions. With fewer his degrees of freedom are too many, far out, where all lines at once
-are judged: in 12 % of runs of 8 and 3 one line of four is said to differ that does not."""
+_FEWEST_FREE_FOR_WELCH = 7
+"""Degrees of freedom of each run: 8 repetitions. With fewer Welch's are too many, far out, where
+all lines at once are judged: in 12 % of runs of 8 and 3 one of four lines differs by mistake."""
+
+_FEWEST_FREE = 3
+"""Of each run, to say of the speed of its CPUs that it was another one: two servers need three
+repetitions."""
 
 _MOST_SETTINGS = 8
 """Of one server, load or topology that differ: who changes more compares two of them."""
@@ -192,28 +196,39 @@ def welch_interval(before: Sequence[float], after: Sequence[float], confidence: 
     """
     if not before or not after:
         raise ValueError("no value to compare")
-    means = [math.fsum(logs) / len(logs) for logs in (before, after)]
-    ratio = math.exp(means[1] - means[0])
-    fewest = min(len(before), len(after))
-    if fewest < 2:
-        return Interval(value=ratio)
+    means = [_mean(logs) for logs in (before, after)]
+    if len(before) < 2 or len(after) < 2:
+        return Interval(value=math.exp(means[1] - means[0]))
+    free = [len(logs) - 1 for logs in (before, after)]
     errors = [
-        math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1) / len(logs)
-        for logs, mean in zip((before, after), means, strict=True)
+        math.fsum((log - mean) ** 2 for log in logs) / degrees / len(logs)
+        for logs, mean, degrees in zip((before, after), means, free, strict=True)
     ]
+    return _around(means[1] - means[0], errors, free, confidence)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _around(
+    difference: float, errors: Sequence[float], free: Sequence[int], confidence: float
+) -> Interval:
+    """Return the ratio of two runs whose logarithms differ by so much, with its interval.
+
+    By the square of each run's standard error, and its degrees of freedom.
+    """
     squared = math.fsum(errors)
-    if squared == 0:
-        return Interval(value=ratio, low=ratio, high=ratio)
-    freedom = float(fewest - 1)
-    if fewest >= _FEWEST_FOR_WELCH:
-        freedom = squared**2 / math.fsum(
-            error**2 / (len(logs) - 1) for error, logs in zip(errors, (before, after), strict=True)
+    degrees = float(min(free))
+    if squared and degrees >= _FEWEST_FREE_FOR_WELCH:
+        degrees = squared**2 / math.fsum(
+            error**2 / of_run for error, of_run in zip(errors, free, strict=True)
         )
-    half = student_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(squared)
+    half = student_quantile(degrees, 0.5 + confidence / 2) * math.sqrt(squared)
     return Interval(
-        value=ratio,
-        low=math.exp(max(-690.0, math.log(ratio) - half)),
-        high=math.exp(min(690.0, math.log(ratio) + half)),
+        value=math.exp(difference),
+        low=math.exp(max(-690.0, difference - half)),
+        high=math.exp(min(690.0, difference + half)),
     )
 
 
@@ -222,8 +237,9 @@ def speeds_apart(before: Sequence[TrialResult], after: Sequence[TrialResult]) ->
 
     By what a fixed piece of work took there in the trials that are compared: those of a server and
     load that both runs have, each server on nodes that were about as busy both times, since an idle
-    CPU is slow to begin. Welch's interval of the trials' logarithms, each less the middle of its
-    server and load, so that it does not matter how many there are of which.
+    CPU is slow to begin. Welch's interval of the mean difference of a server and load, so that it
+    does not matter how many trials there are of which; the variance of a run is that of its trials
+    around the mean of their own.
     """
     works = [_works(trials) for trials in (before, after)]
     if not all(works):
@@ -231,18 +247,28 @@ def speeds_apart(before: Sequence[TrialResult], after: Sequence[TrialResult]) ->
     if works[0] != works[1] or len(works[0]) > 1:
         return "the work that agents measure the speed of CPUs by: that cannot be compared"
     took = [_probes(trials) for trials in (before, after)]
-    logs: tuple[list[float], list[float]] = ([], [])
-    for row in took[0].keys() & took[1].keys():
-        busy = [math.fsum(one for _, one in of_run[row]) / len(of_run[row]) for of_run in took]
-        if abs(busy[1] - busy[0]) > _AS_BUSY:
-            continue
-        of_row = [[log for log, _ in of_run[row]] for of_run in took]
-        middle = math.fsum(math.fsum(each) / len(each) for each in of_row) / 2
-        for so_far, each in zip(logs, of_row, strict=True):
-            so_far += [log - middle for log in each]
-    if not all(logs):
+    busy = [
+        {row: _mean([share for _, share in each]) for row, each in of_run.items()}
+        for of_run in took
+    ]
+    rows = [
+        [[log for log, _ in of_run[row]] for of_run in took]
+        for row in sorted(took[0].keys() & took[1].keys())
+        if abs(busy[1][row] - busy[0][row]) <= _AS_BUSY
+    ]
+    runs = [[row[number] for row in rows] for number in (0, 1)]
+    free = [sum(map(len, of_run)) - len(rows) for of_run in runs]
+    if min(free) < _FEWEST_FREE:
         return None
-    ratio = welch_interval(*logs, confidence=0.95)
+    errors = [
+        math.fsum((log - _mean(logs)) ** 2 for logs in of_run for log in logs)
+        / degrees
+        * math.fsum(1 / len(logs) for logs in of_run)
+        / len(rows) ** 2
+        for of_run, degrees in zip(runs, free, strict=True)
+    ]
+    difference = _mean([_mean(after) - _mean(before) for before, after in rows])
+    ratio = _around(difference, errors, free, confidence=0.95)
     if ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high:
         return None
     if 1 / TOLD_SPEEDS < ratio.value < TOLD_SPEEDS:
