@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from laptime.analysis.run_differences import (
+    other_images,
+    paired_otherwise,
+    what_differs,
+)
 from laptime.analysis.two_runs import (
     Change,
     compare_runs,
     count_less,
     measured_in_one,
-    other_images,
-    paired_otherwise,
     speeds_apart,
     welch_interval,
-    what_differs,
 )
 from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
