@@ -762,6 +762,10 @@ bench-looks: venv ## how often runs err that look after each repetition, and wha
 bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
 	$(PYTHON) bench/comparing/history.py $(BENCH)
 
+.PHONY: bench-between
+bench-between: venv ## how often like servers in two runs are told apart, by what was measured, and simulated
+	PYTHONPATH=bench:proof $(PYTHON) bench/comparing/between_runs.py $(BENCH)
+
 .PHONY: bench-outside
 bench-outside: venv ## what others' work on a node explains of a trial's noise, before it and during it
 	$(PYTHON) bench/comparing/outside.py

@@ -88,8 +88,8 @@ def figures() -> table.Panel:
     return rows(
         "Servers",
         "The same server of several runs in rows below each other, with intervals of 95 %. Whether "
-        "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare: "
-        "for all lines at once, which asks for more than intervals that do not overlap. "
+        "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare "
+        "where both runs have another server that stays the same, and by no interval here. "
         f"{OF_RESPONSE_TIMES}",
         _NONE,
         interval_columns(_RUNS, _OF_SCENARIO),

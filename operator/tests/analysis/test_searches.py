@@ -271,10 +271,29 @@ def test_two_runs_are_not_told_apart_by_where_a_search_was_ended() -> None:
     ended = run(spec, found({"axum": (5000.0, 0.0)}))[1]
     above = run(spec, found({"axum": (5600.0, 5850.0)}))[1]
     below = run(spec, found({"axum": (4000.0, 4200.0)}))[1]
+    near = run(spec, found({"axum": (4950.0, 5050.0)}))[1]
     assert change(spec, ended, above) is Change.NOT_KNOWN
     assert change(spec, above, ended) is Change.NOT_KNOWN
     assert change(spec, ended, below) is Change.WORSE
     assert change(spec, below, ended) is Change.BETTER
+    # Nor is what may do any amount more like anything.
+    for before, after in ((ended, near), (near, ended), (ended, ended)):
+        assert change(spec, before, after) is Change.NOT_KNOWN
+    assert change(spec, near, near) is Change.NONE_FOUND
+
+
+def test_a_ratio_of_what_may_do_more_has_no_interval() -> None:
+    spec = searching("axum")
+    ended = run(spec, found({"axum": (5000.0, 0.0)}))[1]
+    below = run(spec, found({"axum": (4000.0, 4200.0)}))[1]
+    for before, after in ((ended, below), (below, ended), (ended, ended)):
+        (one,) = compare_runs(spec, before, after)
+        assert one.ratio is not None
+        assert (one.ratio.low, one.ratio.high, one.open_ended) == (None, None, True)
+    (one,) = compare_runs(spec, below, below)
+    assert one.ratio is not None
+    assert one.ratio.low is not None
+    assert not one.open_ended
 
 
 def test_response_times_at_two_rates_are_not_compared() -> None:

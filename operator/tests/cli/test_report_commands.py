@@ -8,7 +8,7 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,34 @@ def changed(factor: float) -> list[TrialResult]:
             trial = trial.model_copy(update={"figures": figures.model_copy(update=update)})
         out.append(trial)
     return out
+
+
+def with_images(trials: Iterable[TrialResult], axum: str, factor: float = 1.0) -> list[TrialResult]:
+    """Return the trials with the images of servers, on a machine that is so many times as fast."""
+    out = []
+    for trial in trials:
+        assert trial.figures is not None
+        image = axum if trial.server == "axum" else f"{trial.server}@sha256:1"
+        rate = trial.figures.requests_per_second * factor
+        figures = trial.figures.model_copy(update={"requests_per_second": rate})
+        out.append(trial.model_copy(update={"images": {"server": image}, "figures": figures}))
+    return out
+
+
+def two_files(
+    folder: Path, before: list[TrialResult], after: list[TrialResult]
+) -> tuple[Path, Path]:
+    """Return the results of two runs with these trials."""
+    files = folder / "before.json", folder / "after.json"
+    for file, trials in zip(files, (before, after), strict=True):
+        file.write_text(to_json(replace(REPORT, trials=trials)))
+    return files
+
+
+IN_NO_INTERVAL = (
+    "What the machine did between the two runs is in no interval: measure both versions in one "
+    "run, or add to both runs a server that stays the same."
+)
 
 
 class TestReport:
@@ -453,6 +481,117 @@ class TestCompare:
         assert f"Worse: {slower} and axum (requests/s, limit)." in out
         code, _, _ = laptime(*arguments, "--fail-if-worse")
         assert code == 2
+
+    def test_a_slower_machine_is_no_slower_server_beside_one_that_stays_the_same(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before = with_images(REPORT.trials, "axum@sha256:1")
+        same, worse = (
+            with_images(trials, "axum@sha256:2", 0.8) for trials in (REPORT.trials, changed(0.9))
+        )
+        files = two_files(tmp_path, before, same)
+        code, out, _ = laptime("compare", *files, "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 0
+        assert "No difference found: a smaller one" in said
+        assert "A factor relative to fastapi, fastapi-async and axum-again, which are the" in said
+        assert "is not the quotient of the two figures beside it: what changed for them is" in said
+        assert "What changed for the same servers is what the machine did between the two" in said
+        assert "is in no interval" not in said
+        _, markdown, _ = laptime("compare", *files, "-o", "markdown")
+        lines = markdown.splitlines()
+        (mine,) = [one for one in lines if one.startswith("| axum | closed | requests/s |")]
+        names = "relative to fastapi, fastapi-async and axum-again"
+        assert mine.endswith(f" | no difference found, {names} |")
+        (other,) = [one for one in lines if one.startswith("| fastapi | closed | requests/s |")]
+        assert " | 0.8x (" in other
+        assert other.endswith(" | same server |")
+        assert any(one.startswith("- A factor relative to fastapi,") for one in lines)
+        code, out, _ = laptime(
+            "compare", *two_files(tmp_path, before, worse), "-o", "json", "--fail-if-worse"
+        )
+        assert code == 2
+        document = json.loads(out)
+        found = {
+            (one["server"], one["load"], one["figure"]): one for one in document["comparisons"]
+        }
+        axum = found["axum", "closed", "requests/s"]
+        assert (axum["change"], axum["relativeTo"]) == (
+            "worse",
+            ["fastapi", "fastapi-async", "axum-again"],
+        )
+        assert axum["ratio"]["value"] == pytest.approx(0.9)
+        assert axum["after"]["value"] / axum["before"]["value"] == pytest.approx(0.72)
+        fastapi = found["fastapi", "closed", "requests/s"]
+        assert (fastapi["change"], fastapi["relativeTo"]) == ("same server", [])
+        assert any("is not the quotient" in one for one in document["notes"])
+
+    def test_where_no_server_stays_the_same_the_machine_may_be_why(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        store(fake, "again", changed(0.9))
+        arguments = ("compare", "demo", "again", "--kubeconfig", kubeconfig)
+        for form in ("table", "markdown"):
+            _, out, _ = laptime(*arguments, "-o", form)
+            assert IN_NO_INTERVAL in " ".join(out.split())
+        for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+            _, out, _ = laptime(*arguments, "-o", form)
+            assert read(out)["notes"] == [IN_NO_INTERVAL]
+        _, out, _ = laptime("compare", "--help")
+        said = " ".join(out.replace("│", " ").split())
+        assert "what the machine did between the two runs is in no interval" in said
+
+    def test_where_no_server_has_changed_that_is_said(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        trials = with_images(REPORT.trials, "axum@sha256:1")
+        slower = with_images(REPORT.trials, "axum@sha256:1", 0.8)
+        code, out, _ = laptime(
+            "compare", *two_files(tmp_path, trials, slower), "-o", "json", "--fail-if-worse"
+        )
+        assert code == 2
+        document = json.loads(out)
+        assert {one["change"] for one in document["comparisons"]} == {
+            "worse",
+            "no difference found",
+        }
+        assert document["notes"] == [
+            "By specs and images no server has changed: what is better or worse is what else "
+            "differs, or what the machine did between the two runs, which is in no interval."
+        ]
+
+    def test_a_server_that_was_not_measured_again_leaves_the_same_ones_what_they_are(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before = with_images(REPORT.trials, "axum@sha256:1")
+        slower = with_images(REPORT.trials, "axum@sha256:2", 0.8)
+        after = [one for one in slower if one.server != "axum"]
+        code, out, _ = laptime("compare", *two_files(tmp_path, before, after), "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 3
+        assert "axum under closed has trials in the earlier one only" in said
+        assert "Worse" not in said
+        assert "no server has changed" not in said
+
+    def test_trials_that_a_same_server_lost_do_not_fail_a_gate(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        lost = {"figures": None, "outcome": "Failed", "fault": "server", "reason": "ServerCrashed"}
+        before = with_images(REPORT.trials, "axum@sha256:1")
+        after = [
+            TrialResult.model_validate({**one.to_wire(), **lost})
+            if one.server == "fastapi" and one.repetition == 1
+            else one
+            for one in with_images(REPORT.trials, "axum@sha256:2")
+        ]
+        code, out, _ = laptime("compare", *two_files(tmp_path, before, after), "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 0
+        assert "fastapi under closed: 4 of 5 trials count in the later run, 5 of 5 in the" in said
+        assert "cannot be judged" not in said
+        # It lacks a repetition, so the others are what axum is beside.
+        assert "relative to fastapi-async and axum-again, which are the same in both" in said
 
     def test_doubts_about_the_figures_are_not_hidden(
         self, laptime: Laptime, tmp_path: Path

@@ -67,25 +67,39 @@ def compare(
 ) -> None:
     """Say whether servers have changed from one run to another, and how sure that is.
 
-    Welch's test on the logarithms of the repetitions; the intervals of all lines hold at once with
-    95 %, and less than 1 % is no difference.
+    Welch's test on the logarithms of the repetitions; less than 1 % is no difference. The intervals
+    of all lines hold at once with 95 %, as far as chance within the runs goes: what the machine did
+    between the two runs is in no interval. Measure both versions in one run, or add to both runs a
+    server that stays the same: the others are compared relative to it then.
     """
+    from laptime.analysis.run_differences import (
+        other_images,
+        paired_otherwise,
+        same_in_both,
+        what_differs,
+    )
     from laptime.analysis.two_runs import (
         Change,
         compare_runs,
         count_less,
         measured_in_one,
-        other_images,
-        paired_otherwise,
         speeds_apart,
-        what_differs,
     )
     from laptime.cli.printing import print_all, print_document, say
     from laptime.report import comparison_to_markdown
 
     earlier, later = (_results(one, namespace, kubeconfig, context) for one in (before, after))
+    works = earlier.report.scenario_hash, later.report.scenario_hash
+    scripts = earlier.report.scripts, later.report.scripts
+    same = same_in_both(
+        earlier.report.spec,
+        later.report.spec,
+        (earlier.report.trials, later.report.trials),
+        works,
+        scripts,
+    )
     found = compare_runs(
-        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
+        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec, same
     )
     both = _in_both(earlier, later)
     if not both:
@@ -115,9 +129,9 @@ def compare(
     differences = what_differs(
         earlier.report.spec,
         later.report.spec,
-        (earlier.report.scenario_hash, later.report.scenario_hash),
+        works,
         (earlier.report.placement, later.report.placement),
-        (earlier.report.scripts, later.report.scripts),
+        scripts,
     )
     differences += other_images(
         earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
@@ -136,18 +150,28 @@ def compare(
     differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
-    sentence = _sentence(found, _not_judged(bool(gone), bool(not_compared), bool(fewer)))
+    # Of what stays the same only the machine can have lost trials.
+    of_others = {(one.server, one.load) for one in found if one.change is not Change.SAME_SERVER}
+    lost = count_less(
+        *(
+            [one for one in run.report.trials if (one.server, one.load) in of_others]
+            for run in (earlier, later)
+        )
+    )
+    sentence = _sentence(found, _not_judged(bool(gone), bool(not_compared), bool(lost)))
+    notes = _notes(found, all_same=both.union(gone, new) <= same)
     if output is ComparisonFormat.TABLE:
-        print_all(_lines(found, before, after, sentence, differences, doubts))
+        print_all(_lines(found, before, after, [sentence, *notes], differences, doubts))
     elif output is ComparisonFormat.MARKDOWN:
         headings, cells = _table(found, before, after)
         differ = [_differ(differences)] if differences else []
-        say(comparison_to_markdown(headings, cells, sentence, [*differ, *doubts]))
+        say(comparison_to_markdown(headings, cells, sentence, [*notes, *differ, *doubts]))
     else:
-        print_document(_document(found, before, after, differences, doubts), Output(output.value))
+        document = _document(found, before, after, notes, differences, doubts)
+        print_document(document, Output(output.value))
     if fail_if_worse and any(one.change is Change.WORSE for one in found):
         raise typer.Exit(_WORSE_EXIT_CODE)
-    if fail_if_worse and (gone or not_compared or fewer or any(one.may_be_worse for one in found)):
+    if fail_if_worse and (gone or not_compared or lost or any(one.may_be_worse for one in found)):
         raise typer.Exit(_NOT_KNOWN_EXIT_CODE)
 
 
@@ -224,32 +248,38 @@ def _table(
             figure(one, one.before, one.failed_before),
             figure(one, one.after, one.failed_after),
             wording.factor(one.ratio) if one.ratio else "-",
-            str(one.change),
+            _change_said(one),
         )
         for one in found
     ]
+
+
+def _change_said(one: Comparison) -> str:
+    from laptime.analysis import wording
+
+    if not one.relative_to:
+        return str(one.change)
+    return f"{one.change}, relative to {wording.listing(one.relative_to)}"
 
 
 def _lines(
     found: Sequence[Comparison],
     before: str,
     after: str,
-    sentence: str,
+    sentences: Sequence[str],
     differences: Sequence[str],
     doubts: Sequence[str],
 ) -> list[Any]:
     from laptime.analysis.two_runs import Change
     from laptime.cli.printing import plain_table
 
-    styles = {
-        Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: "", Change.NOT_KNOWN: "dim",
-    }  # fmt: skip
+    styles = {Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: ""}
     headings, cells = _table(found, before, after)
     rows: list[tuple[str | Text, ...]] = [
-        (*line[:-1], Text(line[-1], styles[one.change]))
+        (*line[:-1], Text(line[-1], styles.get(one.change, "dim")))
         for one, line in zip(found, cells, strict=True)
     ]
-    lines: list[Any] = [plain_table(headings, rows), Text(sentence)]
+    lines: list[Any] = [plain_table(headings, rows), *map(Text, sentences)]
     if differences:
         lines.append(Text(_differ(differences), "yellow"))
     lines += [Text(f"  {doubt}", "yellow") for doubt in doubts]
@@ -303,16 +333,54 @@ def _why_not_known(one: Comparison) -> str:
     if any(figure is None and not failed for figure, failed in sides):
         return "has no figure in one of the runs"
     if one.failed_before or one.failed_after:
-        return "failed now and then"
-    if one.ratio is not None and one.ratio.low is not None:
+        return "may have failed by no doing of its own"
+    if one.open_ended:
         return "may do more than its search found"
+    if one.relative_to:
+        return "is relative to servers that did not change alike"
     return "has a figure of one repetition only"
+
+
+def _notes(found: Sequence[Comparison], *, all_same: bool) -> list[str]:
+    """Return what has to be known of the lines, as far as there are such."""
+    from laptime.analysis import wording
+    from laptime.analysis.two_runs import Change
+
+    others = [one for one in found if one.change is not Change.SAME_SERVER]
+    relative = [one for one in others if one.relative_to]
+    by_themselves = len(others) - len(relative)
+    said = []
+    if relative:
+        names = list(dict.fromkeys(name for one in relative for name in one.relative_to))
+        are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        said.append(
+            f"A factor relative to {wording.listing(names)}, which {are} the same in both runs, is "
+            f"not the quotient of the two figures beside it: what changed for {them} is taken off."
+        )
+    if len(others) < len(found):
+        said.append(
+            "What changed for the same servers is what the machine did between the two runs, or "
+            "anything else that the servers of a run share."
+        )
+    if all_same:
+        said.append(
+            "By specs and images no server has changed: what is better or worse is what else "
+            "differs, or what the machine did between the two runs, which is in no interval."
+        )
+    elif by_themselves:
+        of = " of the other lines" if relative else ""
+        said.append(
+            f"What the machine did between the two runs is in no interval{of}: measure both "
+            "versions in one run, or add to both runs a server that stays the same."
+        )
+    return said
 
 
 def _document(
     found: Sequence[Comparison],
     before: str,
     after: str,
+    notes: Sequence[str],
     differences: Sequence[str],
     doubts: Sequence[str],
 ) -> dict[str, Any]:
@@ -332,10 +400,12 @@ def _document(
                 "failedBefore": one.failed_before,
                 "failedAfter": one.failed_after,
                 "ratio": wire(one.ratio),
+                "relativeTo": list(one.relative_to),
                 "change": str(one.change),
             }
             for one in found
         ],
+        "notes": list(notes),
         "differences": list(differences),
         "doubts": list(doubts),
     }

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from laptime.analysis.explained import explained, said_of
-from laptime.analysis.two_runs import placed_otherwise
+from laptime.analysis.run_differences import placed_otherwise
 from laptime.api.status import State
 from laptime.cli.mistakes import Mistake
 from laptime.cli.stored_results import stored_results
