@@ -123,6 +123,8 @@ class Watch(Generic[T]):
         self._from_cache = from_cache
         self._heard = heard
         self._version = ""
+        # The uids of objects that nobody understands.
+        self._strange: set[str] = set()
         self._tried = asyncio.Event()
         self.error: KubeError | None = None
         """Why nothing can be heard at the moment; None when all is well."""
@@ -156,12 +158,28 @@ class Watch(Generic[T]):
                 self._heard()
                 for manifest in page.items:
                     seen.add(manifest["metadata"]["uid"])
-                    self._store.put(manifest)
+                    self._put(manifest)
             whole = True
+            self._strange &= seen
         finally:
             self._store.end(seen, _number(version) if whole else -1)
         if _number(version) >= _number(self._version):
             self._version = version
+
+    def _put(self, manifest: Manifest) -> None:
+        """Take in an object; one that nobody understands keeps no other from being heard of."""
+        metadata = manifest["metadata"]
+        try:
+            self._store.put(manifest)
+            self._strange.discard(metadata["uid"])
+        except Exception:
+            # It is heard of again with each list, and said once.
+            if metadata["uid"] not in self._strange:
+                self._strange.add(metadata["uid"])
+                _logger.exception(
+                    "%s %s/%s is not understood, and left out",
+                    self._where[0], metadata.get("namespace"), metadata.get("name"),
+                )  # fmt: skip
 
     async def run(self) -> None:
         """Go on for ever, whatever happens to connections and to the API server."""
@@ -207,9 +225,10 @@ class Watch(Generic[T]):
             self._heard()
             version = str(manifest["metadata"].get("resourceVersion") or "")
             if type_ == "DELETED":
+                self._strange.discard(manifest["metadata"]["uid"])
                 self._store.remove(manifest["metadata"]["uid"])
             elif type_ != "BOOKMARK":
-                self._store.put(manifest)
+                self._put(manifest)
             if _number(version) > _number(self._version):
                 self._version = version
 

@@ -30,7 +30,7 @@ def exposition(families: Iterable[Metric]) -> bytes:
         for sample in family.samples:
             value = floatToGoString(sample.value)  # type: ignore[no-untyped-call]
             lines.append(f"{sample.name}{{{_labels(*sample.labels.items())}}} {value}\n")
-    return "".join(lines).encode()
+    return "".join(lines).encode(errors="replace")
 
 
 @lru_cache(maxsize=4096)
