@@ -356,7 +356,7 @@ class Controller:
     async def _may_work_in(self, namespace: str) -> bool:
         try:
             async for _ in self.kube.pages("Pod", namespace, "laptime.dev/run-uid=nobody"):
-                break
+                pass
         except KubeError as error:
             if error.forbidden:
                 return False

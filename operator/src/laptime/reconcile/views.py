@@ -30,7 +30,7 @@ _MOST_PROBLEMS = 20
 _LONGEST_PROBLEM = 2000
 _YEARS = range(1970, 3000)
 _Model = TypeVar("_Model", bound=pydantic.BaseModel)
-_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 """How kubelets say that an image cannot be had."""
 STUCK_SECONDS = 120.0
@@ -533,7 +533,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         uid=metadata.get("uid", ""),
         server=labels.get(LABEL + "server"),
         trial=labels.get(LABEL + "trial"),
-        index=int(labels.get(_COMPLETION_INDEX, "0")),
+        index=int(labels.get(COMPLETION_INDEX, "0")),
         owner=owners[0]["name"] if owners else None,
         owner_uid=owners[0].get("uid") if owners else None,
         phase=status.get("phase", "Pending"),
