@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
 
@@ -24,6 +27,7 @@ from laptime_agent.pods import Pod
 from laptime_agent.sampler import Sampler
 from laptime_agent.server import make_server
 from laptime_agent.speed import WORK
+from laptime_agent.visitors import MOST_VISITORS
 
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
 CONTAINER = "4f" * 32
@@ -280,3 +284,33 @@ def test_the_endpoint(sampler: Sampler, address: str) -> None:
     assert b"laptime_pod_cpu_seconds_total{" in answer.read()
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{address}/")
+
+
+def test_whoever_holds_connections_keeps_neither_prometheus_nor_the_kubelet_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Whoever has to leave does so at once; how soon that is says something of the machine.
+    monkeypatch.setattr("laptime_agent.visitors._SOON_SECONDS", 60.0)
+    server = make_server(0, str.encode, lambda: True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    before = threading.active_count()
+    prometheus = HTTPConnection(
+        "127.0.0.1", server.server_port, timeout=30, source_address=("127.0.0.2", 0)
+    )
+    strangers = []
+    for _ in range(20):
+        for _ in range(MOST_VISITORS):
+            where = ("127.0.0.1", server.server_port)
+            strangers.append(socket.create_connection(where, source_address=("127.0.0.9", 0)))
+        # Over the one connection that it keeps.
+        prometheus.request("GET", "/metrics")
+        assert prometheus.getresponse().read() == b"127.0.0.2"
+        used = prometheus.sock
+        assert urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/healthz").read()
+        assert prometheus.sock is used
+        assert threading.active_count() - before <= MOST_VISITORS
+    prometheus.close()
+    for one in strangers:
+        one.close()
+    server.shutdown()
+    server.server_close()

@@ -7,8 +7,10 @@ import json
 import ssl
 import subprocess
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
@@ -292,6 +294,121 @@ def test_a_pod_of_the_api_server() -> None:
     assert not pod.host_network
     assert not pod.over
     assert Pod.from_wire(wire("a", phase="Succeeded")).over
+
+
+LARGE = "x" * (255 * 2**10) + "\U0001f600"
+"""As much as Kubernetes takes in annotations; in the memory each character has four bytes."""
+
+
+class Streamed(io.RawIOBase):
+    """A list whose items are made as they are read."""
+
+    def __init__(self, items: Iterator[dict[str, Any]]) -> None:
+        first = b'{"metadata":{"resourceVersion":"10"},"items":['
+        self._parts = chain([first], self._each(items), [b"]}"])
+        self._rest = b""
+
+    @staticmethod
+    def _each(items: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+        for number, item in enumerate(items):
+            yield (b"," if number else b"") + json.dumps(item).encode()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (part := next(self._parts, b"")):
+            self._rest = part
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def large(name: str) -> dict[str, Any]:
+    document = wire(name)
+    document["metadata"]["annotations"] = {"a": LARGE, "kubernetes.io/config.mirror": LARGE}
+    document["spec"] = {"containers": [{"name": "a", "env": [{"name": "A", "value": LARGE}]}]}
+    return document
+
+
+def test_large_pods_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent has 128 MiB, and so many pods as objects 300."""
+    api = ScriptedApi()
+    monkeypatch.setattr(ScriptedApi, "get", lambda *_: Streamed(large(f"p{n}") for n in range(100)))
+    one = PodWatch(api, "node-1", None, lambda _: None)
+    tracemalloc.start()
+    one._list()
+    now, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(one._pods) == 100
+    assert most < 12 * 2**20
+    assert now < 2**20
+
+
+def test_no_more_pods_are_known_than_a_node_can_have(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("laptime_agent.watch.MOST_PODS", 3)
+    _, told, _ = run(
+        pod_list(*(wire(f"p{n}") for n in range(9))),
+        [
+            {"type": "ADDED", "object": wire("more", "11")},
+            {"type": "MODIFIED", "object": wire("p1", "12")},
+            {"type": "DELETED", "object": wire("p0", "13")},
+            {"type": "ADDED", "object": wire("next", "14")},
+        ],
+    )
+    assert told[0] == {"p0", "p1", "p2"}
+    assert told[-1] == {"p1", "p2", "next"}
+    assert caplog.text.count("a pod is left out") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"uid": "odd"}},
+        {"status": {"containerStatuses": [{"containerID": "a://1"}]}},
+        {"status": {"containerStatuses": [{"name": "a", "containerID": 5}]}},
+        {"status": "x"},
+        {"spec": ["x"]},
+    ],
+)
+def test_a_pod_that_nobody_understands_keeps_no_other_from_being_known(
+    run: Run, change: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = {**wire("odd"), **change}
+    later = {**odd, "metadata": {**odd["metadata"], "resourceVersion": "12"}}
+    one, told, asked = run(
+        pod_list(wire("a"), odd, wire("b")),
+        [
+            {"type": "MODIFIED", "object": later},
+            {"type": "ADDED", "object": wire("c", "13")},
+        ],
+    )
+    assert told[0] == {"a", "b"}
+    assert told[-1] == {"a", "b", "c"}
+    assert one.up
+    # Nothing was listed anew.
+    assert ["watch=1" in path for path in asked] == [False, True, True]
+    assert caplog.text.count("a pod is left out") == 1
+
+
+@pytest.mark.parametrize("said", [LARGE, "", "../../a", "a b"])
+def test_what_is_no_uid_of_a_static_pod_is_not_taken_for_one(said: str) -> None:
+    document = wire("a")
+    document["metadata"]["annotations"] = {"kubernetes.io/config.mirror": said}
+    assert Pod.from_wire(document).cgroup_uid == "uid-a"
+
+
+def test_an_event_without_end_is_given_up(
+    run: Run, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laptime_agent.watch.MOST_BYTES", 2**16)
+    long = wire("b", "11")
+    long["metadata"]["annotations"] = {"a": "x" * 2**17}
+    _, told, asked = run(pod_list(wire("a")), [{"type": "ADDED", "object": long}], pod_list())
+    assert told == [{"a"}, set()]
+    assert "watch=1" not in asked[2]
 
 
 def _signed(folder: Path) -> tuple[Path, Path, Path]:

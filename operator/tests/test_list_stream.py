@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laptime import list_stream
 from laptime.list_stream import ListStream
 
 VALUES = st.recursive(
@@ -68,3 +70,9 @@ def test_a_list_without_items_is_one(items: str) -> None:
 def test_what_is_no_list_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read([text.encode("latin-1")])
+
+
+def test_the_agent_reads_lists_by_the_same_code() -> None:
+    """It is a package of its own, in an image without the operator's."""
+    theirs = Path(__file__).parents[2] / "agent/src/laptime_agent/list_stream.py"
+    assert theirs.read_text() == Path(list_stream.__file__).read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ _LABELS = {
     "trial": "laptime.dev/trial",
 }
 _MIRROR = "kubernetes.io/config.mirror"
+# Whoever makes pods can write there what he likes, and as much.
+_UID = re.compile(r"[0-9A-Za-z-]{1,64}")
+_LONGEST_ID = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,16 @@ class Pod:
         statuses = (status.get("initContainerStatuses") or []) + (
             status.get("containerStatuses") or []
         )
+        mirrored = (metadata.get("annotations") or {}).get(_MIRROR, "")
         return cls(
             uid=metadata["uid"],
             # A static pod's uid is that of its file, not that of its mirror in the API.
-            cgroup_uid=(metadata.get("annotations") or {}).get(_MIRROR, metadata["uid"]),
+            cgroup_uid=mirrored if _UID.fullmatch(mirrored) else metadata["uid"],
             namespace=metadata["namespace"],
             name=metadata["name"],
             labels={name: labels.get(label, "") for name, label in _LABELS.items()},
             containers={
-                one["name"]: one["containerID"].rpartition("//")[2]
+                one["name"]: one["containerID"].rpartition("//")[2][:_LONGEST_ID]
                 for one in statuses
                 if one.get("containerID") and "terminated" not in (one.get("state") or {})
             },

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6
 
 from laptime_agent.exposition import CONTENT_TYPE
+from laptime_agent.visitors import Visit, Visitors
 
 _IDLE_SECONDS = 120
 
 
-def make_server(
-    port: int, render: Callable[[str], bytes], healthy: Callable[[], bool]
-) -> ThreadingHTTPServer:
+def make_server(port: int, render: Callable[[str], bytes], healthy: Callable[[], bool]) -> Visitors:
     """Return a server that listens on a port (0: any that is free) and answers once it is run.
 
     `render` gets the address of who asks. Connections are kept: a new one each second would cost
     more than the metrics.
     """
 
-    class Server(ThreadingHTTPServer):
-        # The pod's addresses may all be of IPv6.
-        address_family = AF_INET6 if ":" in os.environ.get("POD_IP", "") else AF_INET
-
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Visit):
         protocol_version = "HTTP/1.1"
         timeout = _IDLE_SECONDS
 
@@ -46,9 +38,4 @@ def make_server(
             )
             self.wfile.write(head.encode("latin-1") + body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a line each second is of no use."""
-
-    server = Server(("", port), Handler)
-    server.daemon_threads = True
-    return server
+    return Visitors(port, Handler)

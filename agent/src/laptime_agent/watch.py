@@ -15,6 +15,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import urlencode
 
+from laptime_agent.list_stream import MOST_BYTES, ListStream
 from laptime_agent.pods import RUN_LABEL, Pod
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -25,6 +26,10 @@ _SHORTEST_SECONDS = 1.0
 """From the begin of a watch to the next: whoever ends each at once is not asked without a pause."""
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
 _ANY_VERSION = "0"
+_CHUNK_BYTES = 2**16
+MOST_PODS = 5_000
+"""On a node, with those that are over: a kubelet takes some hundreds, and who names the node in a
+pod can make any number that it refuses."""
 _SHORT_FAILURES = 4
 """An API server that starts again is away for no more, one after the other."""
 # It is too old, or, to an etcd that was restored, too new.
@@ -122,6 +127,8 @@ class PodWatch:
         self._listed = False
         """Whether the changes since that version are all that is missing."""
         self._failures = 0
+        self._left_out = False
+        """Whether that was said of any pod."""
         self.up = False
         """Whether the API server last did what was asked."""
 
@@ -170,19 +177,42 @@ class PodWatch:
         API server restarts. What it has may be older than now, but not than what is known.
         """
         path = self._path(resourceVersion=self._version)
+        stream = ListStream()
+        pods: dict[str, Pod] = {}
         try:
             with self._api.get(path, 30.0, self._accept_list) as response:
-                document = json.load(response)
+                while not stream.done:
+                    chunk = response.read(_CHUNK_BYTES)
+                    if not chunk:
+                        raise ValueError("a list that breaks off")
+                    # One by one: whoever may make pods here makes the whole as large as he likes.
+                    for document in stream.feed(chunk):
+                        self._put(pods, document)
         except Refused as error:
             if error.status in _UNKNOWN_VERSION:
                 # Such as by an etcd that was restored, which never had this version.
                 self._version = _ANY_VERSION
             raise
-        # An API server writes a list of metadata without any entry as null.
-        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"] or ())}
-        self._version = str(document["metadata"]["resourceVersion"])
+        self._version = str(stream.rest["metadata"]["resourceVersion"])
+        self._pods = pods
         self._listed, self.up, self._failures = True, True, 0
         self._changed(self._pods)
+
+    def _put(self, pods: dict[str, Pod], document: Mapping[str, Any]) -> None:
+        """Take in a pod; one that is not understood keeps no other from being heard of."""
+        uid = document["metadata"]["uid"]
+        if uid not in pods and len(pods) >= MOST_PODS:
+            problem = f"there are more than {MOST_PODS}"
+        else:
+            try:
+                pods[uid] = Pod.from_wire(document)
+                return
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+        # It is heard of again with each change, and one line tells of all of them.
+        if not self._left_out:
+            self._left_out = True
+            logger.warning("%s: a pod is left out: %.200s", self._what, problem)
 
     def _watch(self) -> None:
         """Follow the changes since the last version until the watch ends."""
@@ -205,12 +235,15 @@ class PodWatch:
             self._pods = {k: v for k, v in self._pods.items() if k != document["metadata"]["uid"]}
             self._changed(self._pods)
         elif event["type"] in ("ADDED", "MODIFIED"):
-            pod = Pod.from_wire(document)
-            self._pods = {**self._pods, pod.uid: pod}
+            pods = dict(self._pods)
+            self._put(pods, document)
+            self._pods = pods
             self._changed(self._pods)
         self._version = str(document["metadata"]["resourceVersion"])
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
-    while line := response.readline():
+    while line := response.readline(MOST_BYTES):
+        if len(line) == MOST_BYTES:
+            raise ValueError(f"an event of more than {MOST_BYTES} bytes")
         yield json.loads(line)

@@ -137,7 +137,7 @@ async def test_of_a_run_that_is_over_only_a_card_is_kept() -> None:
         await until(lambda: len(_cards(controller)) == 200)
         assert controller._open == {}
         assert controller._lifetimes._mortal == {}
-        assert len(controller.metrics._figures.runs) == 50
+        assert len(controller.metrics._figures.shown) == 50
         sizes = [len(repr(card)) for card in _cards(controller)]
         assert max(sizes) < 550
 

@@ -422,7 +422,7 @@ class TestOtherVersions:
         self.left_by_version_1(server)
         before = deepcopy(server.objects)
         async with operating(server) as controller:
-            await until(lambda: len(controller.metrics._figures.runs) == 1)
+            await until(lambda: len(controller.metrics._figures.shown) == 1)
             await asyncio.sleep(0.3)
         assert server.objects == before
         assert {verb for verb, _ in server.requests} == {"list", "watch"}

@@ -78,20 +78,18 @@ class Kube(Logs):
         metadata_only: bool = False,
         limit: int = _PAGE,
     ) -> AsyncIterator[Page]:
-        """Yield the objects of a kind that match a label selector, page by page.
+        """Yield the objects of a kind that match a label selector, some at a time.
 
-        All pages are of the same moment. With `metadata_only` the API server sends only their
-        metadata.
+        They are asked for page by page, and are all of the same moment; the last of each page says
+        of which version they are. With `metadata_only` the API server sends only their metadata.
         """
         accept = _METADATA_LIST if metadata_only else "application/json"
         query = {"labelSelector": selector, "limit": str(limit)}
         while True:
-            page = await self._json(
-                "GET", RESOURCES[kind].collection(namespace), query=query, accept=accept
-            )
-            metadata = page.get("metadata") or {}
-            yield Page(page.get("items") or [], metadata.get("resourceVersion", ""))
-            token = metadata.get("continue")
+            token = None
+            async for items, metadata in self._list(kind, namespace, query, accept):
+                yield Page(items, metadata.get("resourceVersion", ""))
+                token = metadata.get("continue")
             if not token:
                 return
             query = {**query, "continue": token}
@@ -100,17 +98,29 @@ class Kube(Logs):
         self, kind: str, namespace: str | None, selector: str = ""
     ) -> AsyncIterator[Page]:
         """Yield the objects of a kind that match a label selector as the API server's cache has
-        them, some at a time; the last page alone says of which version they are.
+        them, some at a time; the last ones alone say of which version they are.
 
         They are all of one moment, which may be before this call. Page by page some API servers
         read each object from etcd again, which takes them many times as long.
+        """
+        query = {"labelSelector": selector, "resourceVersion": "0"}
+        async for items, metadata in self._list(kind, namespace, query, "application/json"):
+            yield Page(items, metadata.get("resourceVersion", ""))
+
+    async def _list(
+        self, kind: str, namespace: str | None, query: dict[str, str], accept: str
+    ) -> AsyncIterator[tuple[list[Manifest], Manifest]]:
+        """Yield the items of an answer as they come, at last with the metadata of the list.
+
+        One after the other: whoever may write into a namespace makes the whole as large as he
+        likes.
         """
         stream = ListStream()
         response = await self._open(
             "GET",
             RESOURCES[kind].collection(namespace),
-            query={"labelSelector": selector, "resourceVersion": "0"},
-            accept="application/json",
+            query=query,
+            accept=accept,
             limits=aiohttp.ClientTimeout(
                 total=None,
                 sock_connect=REQUEST_TIMEOUT_SECONDS,
@@ -124,8 +134,7 @@ class Kube(Logs):
                     if not chunk:
                         raise ValueError("a list that breaks off")
                     items = list(stream.feed(chunk))
-                said: Manifest = (stream.rest.get("metadata") or {}) if stream.done else {}
-                yield Page(items, said.get("resourceVersion", ""))
+                yield items, (stream.rest.get("metadata") or {}) if stream.done else {}
 
     async def apply(self, manifest: Manifest) -> Manifest:
         """Make the object so by server-side apply; what others own in it stays theirs.

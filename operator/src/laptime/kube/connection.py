@@ -11,9 +11,10 @@ from kubernetes.aio import client
 
 from laptime.kube.errors import KubeError, kube_error, reached
 from laptime.kube.resources import Manifest
+from laptime.list_stream import MOST_BYTES
 
 REQUEST_TIMEOUT_SECONDS = 30
-_LONGEST_LINE_BYTES = 16 * 2**20
+_LONGEST_LINE_BYTES = MOST_BYTES
 """Longest line of a log or a watch: no container can fill the memory with one that never ends."""
 
 
@@ -63,7 +64,7 @@ class Connection:
             limits=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS),
         )
         with reached():
-            parsed = json.loads(await response.read())
+            parsed = json.loads(await _whole(response))
             if not isinstance(parsed, dict):
                 raise ValueError(f"an object was expected, not {type(parsed).__name__}")
         return parsed
@@ -116,7 +117,7 @@ class Connection:
                 response: aiohttp.ClientResponse = wrapped.response
                 if response.status < 400:
                     return response
-                text = (await response.read()).decode(errors="replace")
+                text = (await _whole(response)).decode(errors="replace")
         except client.ApiException as error:
             raise kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise kube_error(response.status, text)
@@ -129,6 +130,21 @@ class Connection:
         if left <= 0:
             raise KubeError(0, "NotLeading", "another operator may be at work: nothing is written")
         return aiohttp.ClientTimeout(total=min(limits.total or left, left))
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """Return an answer that is no list.
+
+    Raises:
+        ValueError: it is longer than any object can be.
+    """
+    whole = bytearray()
+    async with response:
+        while chunk := await response.content.readany():
+            whole += chunk
+            if len(whole) > MOST_BYTES:
+                raise ValueError(f"an answer of more than {MOST_BYTES} bytes")
+    return bytes(whole)
 
 
 async def lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -24,6 +24,8 @@ from laptime.manifests.result import results_name
 ARCHIVE_KEY = "archive.xz"
 ARCHIVE_LABEL = f"{GROUP}/archive-of"
 """On the parts of an archive: the uid of the run."""
+RETRY_ANNOTATION = f"{GROUP}/retry"
+"""On the archive: how often failed trials had been asked for again when it was written."""
 PARTS_ANNOTATION = f"{GROUP}/archive-parts"
 _README_KEY = "README"
 _README = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import pydantic
-
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import Storage, version_to_store
@@ -14,7 +12,7 @@ from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
 from laptime.reconcile.children import Children
-from laptime.reconcile.views import format_time
+from laptime.reconcile.views import format_time, understood
 
 _LONGEST_TEXT = 500
 
@@ -26,10 +24,7 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
     is over.
     """
     generation = manifest["metadata"].get("generation", 1)
-    try:
-        old = RunStatus.model_validate(manifest.get("status") or {})
-    except pydantic.ValidationError:
-        old = RunStatus()
+    old = understood(manifest)
     text = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
     why = f"the operator cannot go on with this run: {text}"
     verdicts = (

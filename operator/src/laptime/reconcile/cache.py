@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -20,30 +22,72 @@ _RETRY_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _logger = logging.getLogger("laptime")
 
 
+class Room:
+    """The memory that what is held may take, in one store or in several together."""
+
+    def __init__(self, whose: str = "", most_bytes: float = math.inf) -> None:
+        """Have so many bytes for what is somebody's; without a number there is no end to it."""
+        self._whose = whose
+        self._most = self._left = most_bytes
+        self._said = False
+
+    def size(self, value: object) -> int:
+        """Return the bytes that a document takes; where there is no end nobody counts them."""
+        if self._left == math.inf:
+            return 0
+        size, left = 0, [value]
+        while left:
+            one = left.pop()
+            size += sys.getsizeof(one)
+            if isinstance(one, dict):
+                left.extend(one.values())
+            elif isinstance(one, list):
+                left.extend(one)
+        return size
+
+    def take(self, more_bytes: int) -> bool:
+        """Take so many bytes, or give some back; False, and nothing, where they are not there."""
+        if more_bytes > self._left:
+            if not self._said:
+                self._said = True
+                _logger.warning(
+                    "%s: its objects take more than %d bytes, and not all are known: no run has as "
+                    "many, so look who else gives them its labels",
+                    self._whose, self._most,
+                )  # fmt: skip
+            return False
+        self._left -= more_bytes
+        return True
+
+
 class Store(Generic[T]):
     """The newest known version of each object of one kind, by its uid."""
 
     def __init__(
         self,
-        keep: Callable[[Manifest], T],
+        keep: Callable[[Manifest], T | None],
         changed: Callable[[str, T | None], None] = lambda uid, kept: None,
+        room: Room | None = None,
     ) -> None:
         """Hold of each object what `keep` makes of it; tell `changed` of each change.
 
-        `changed` gets the uid and what is held now, or None when the object is gone.
+        What `keep` makes nothing of is not held. `changed` gets the uid and what is held now, or
+        None when the object is gone.
         """
         self._keep = keep
         self._changed = changed
-        self._held: dict[str, tuple[int, T]] = {}
+        self._room = room or Room()
+        # Version, what is held of it, and how many bytes that takes.
+        self._held: dict[str, tuple[int, T | None, int]] = {}
         # What is gone for certain, although older news of it may still be on their way.
         self._buried: set[str] = set()
         self._listings = 0
 
     def __iter__(self) -> Iterator[T]:
-        return iter([kept for _, kept in self._held.values()])
+        return iter([kept for _, kept, _ in self._held.values() if kept is not None])
 
     def __len__(self) -> int:
-        return len(self._held)
+        return sum(kept is not None for _, kept, _ in self._held.values())
 
     def get(self, uid: str) -> T | None:
         """Return what is held of an object, or None."""
@@ -57,7 +101,13 @@ class Store(Generic[T]):
         if uid in self._buried or (held is not None and version <= held[0]):
             return
         kept = self._keep(manifest)
-        self._held[uid] = (version, kept)
+        if kept is None and held is None:
+            # Of what was never anything to anybody nothing is remembered either.
+            return
+        size = self._room.size(kept)
+        if not self._room.take(size - (held[2] if held is not None else 0)):
+            return
+        self._held[uid] = (version, kept, size)
         self._changed(uid, kept)
 
     def remove(self, uid: str) -> None:
@@ -67,7 +117,8 @@ class Store(Generic[T]):
             self._buried.add(uid)
         else:
             self._buried.discard(uid)
-        if self._held.pop(uid, None) is not None:
+        if (held := self._held.pop(uid, None)) is not None:
+            self._room.take(-held[2])
             self._changed(uid, None)
 
     def bury(self, uid: str) -> None:
@@ -123,6 +174,8 @@ class Watch(Generic[T]):
         self._from_cache = from_cache
         self._heard = heard
         self._version = ""
+        # The uids of objects that nobody understands.
+        self._strange: set[str] = set()
         self._tried = asyncio.Event()
         self.error: KubeError | None = None
         """Why nothing can be heard at the moment; None when all is well."""
@@ -156,12 +209,28 @@ class Watch(Generic[T]):
                 self._heard()
                 for manifest in page.items:
                     seen.add(manifest["metadata"]["uid"])
-                    self._store.put(manifest)
+                    self._put(manifest)
             whole = True
+            self._strange &= seen
         finally:
             self._store.end(seen, number_of(version) if whole else -1)
         if number_of(version) >= number_of(self._version):
             self._version = version
+
+    def _put(self, manifest: Manifest) -> None:
+        """Take in an object; one that nobody understands keeps no other from being heard of."""
+        metadata = manifest["metadata"]
+        try:
+            self._store.put(manifest)
+            self._strange.discard(metadata["uid"])
+        except Exception:
+            # It is heard of again with each list, and said once.
+            if metadata["uid"] not in self._strange:
+                self._strange.add(metadata["uid"])
+                _logger.exception(
+                    "%s %s/%s is not understood, and left out",
+                    self._where[0], metadata.get("namespace"), metadata.get("name"),
+                )  # fmt: skip
 
     async def run(self) -> None:
         """Go on for ever, whatever happens to connections and to the API server."""
@@ -207,9 +276,10 @@ class Watch(Generic[T]):
             self._heard()
             version = str(manifest["metadata"].get("resourceVersion") or "")
             if type_ == "DELETED":
+                self._strange.discard(manifest["metadata"]["uid"])
                 self._store.remove(manifest["metadata"]["uid"])
             elif type_ != "BOOKMARK":
-                self._store.put(manifest)
+                self._put(manifest)
             if number_of(version) > number_of(self._version):
                 self._version = version
 

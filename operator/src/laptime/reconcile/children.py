@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import UID_LABEL, known_as
-from laptime.reconcile.cache import Store, Watch
+from laptime.reconcile.cache import Room, Store, Watch
+from laptime.reconcile.held import MOST_BYTES, OF_KIND, ONLY_THERE, held
 
-# Of these the operator only has to know that they are there: not even their data is kept.
-METADATA_ONLY = frozenset({"Service", "ConfigMap", "NetworkPolicy"})
 # What a watch that froze silently can hide is known after this.
 _POD_SECONDS = 30.0
 _OTHER_SECONDS = 60.0
@@ -47,14 +47,17 @@ class Children:
         """The label selector of all of them."""
         self.secrets: set[str] = set()
         """The names of Secrets that this operator has created: it could not see them."""
+        room = Room(f"run {run_uid}", MOST_BYTES)
         self.stores = {
-            kind: Store(_metadata if kind in METADATA_ONLY else _slim, lambda *_: changed())
-            for kind in kinds
+            kind: Store(partial(self._keep, kind), lambda *_: changed(), room) for kind in kinds
         }
 
     def of(self, kind: str) -> list[Manifest]:
-        """Return the objects of a kind; of some kinds only their metadata is there."""
-        return [one for one in self.stores.get(kind, ()) if self.owns(kind, one)]
+        """Return the objects of a kind, with what is looked at of them."""
+        return list(self.stores.get(kind, ()))
+
+    def _keep(self, kind: str, manifest: Manifest) -> Manifest | None:
+        return held(manifest, OF_KIND.get(kind, ONLY_THERE)) if self.owns(kind, manifest) else None
 
     def owns(self, kind: str, manifest: Manifest) -> bool:
         """Whether an object is the run's own: by its label, and by its owner where it has one.
@@ -86,7 +89,7 @@ class Watches:
                 namespace,
                 children.selector,
                 seconds=_POD_SECONDS if kind == "Pod" else _OTHER_SECONDS,
-                metadata_only=kind in METADATA_ONLY,
+                metadata_only=kind not in OF_KIND,
             )
             for kind in children.stores
         ]
@@ -120,12 +123,3 @@ class Watches:
 def owners(metadata: Mapping[str, Any]) -> set[Any]:
     """Return the uids of what an object belongs to."""
     return {owner.get("uid") for owner in metadata.get("ownerReferences") or []}
-
-
-def _slim(manifest: Manifest) -> Manifest:
-    metadata = {k: v for k, v in manifest["metadata"].items() if k != "managedFields"}
-    return {**manifest, "metadata": metadata}
-
-
-def _metadata(manifest: Manifest) -> Manifest:
-    return {"metadata": _slim(manifest)["metadata"]}

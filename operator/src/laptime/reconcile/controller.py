@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import pydantic
-
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
@@ -32,7 +30,14 @@ from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
-from laptime.reconcile.views import Run, format_time, run_view, seconds_used
+from laptime.reconcile.views import (
+    NotUnderstood,
+    Run,
+    format_time,
+    run_view,
+    seconds_used,
+    understood,
+)
 from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
 
@@ -81,6 +86,8 @@ class Controller:
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, cancelled or not, and not again until they change.
         self._considered: set[tuple[str, bool]] = set()
+        # Until when nobody looks again at those at which looking failed.
+        self._not_before: dict[str, float] = {}
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
         self._to_accept = 0
@@ -141,6 +148,7 @@ class Controller:
         if card is None:
             self.metrics.forget(uid)
             self._considered -= {(uid, False), (uid, True)}
+            self._not_before.pop(uid, None)
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
@@ -222,6 +230,8 @@ class Controller:
             settled = card.refused is None and not card.news and not card.newer
             if card.uid in self._workers or card.deleting or settled:
                 continue
+            if self._now() < self._not_before.get(card.uid, 0.0):
+                continue
             considered = (card.uid, card.cancel) in self._considered
             if card.refused == NOT_ENABLED and not card.newer:
                 again = _NOT_ENABLED_SECONDS
@@ -246,6 +256,10 @@ class Controller:
                     nonlocal again
                     again = _AGAIN_SECONDS
                     self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                except Exception:
+                    # The others are accepted all the same, and it is not tried at each change.
+                    self._not_before[card.uid] = self._now() + _LOOK_SECONDS
+                    self.logger.exception("%s/%s: unexpected error", card.namespace, card.name)
 
         await asyncio.gather(*(one(card) for card in todo))
         return again
@@ -255,7 +269,7 @@ class Controller:
 
         They are asked about every few seconds, and less often where there are hundreds of them.
         """
-        now = asyncio.get_running_loop().time()
+        now = self._now()
         if not closed or now < self._ask_again_at:
             return set()
         every = max(_NOT_ENABLED_SECONDS, len(closed) / _NOT_ENABLED_A_SECOND)
@@ -272,6 +286,9 @@ class Controller:
         names = sorted(closed)
         answers = await asyncio.gather(*map(opened, names))
         return {name for name, answer in zip(names, answers, strict=True) if answer}
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _depth(self) -> int:
         """Return how many runs wait to be reconciled."""
@@ -292,9 +309,9 @@ class Controller:
         now = datetime.now(UTC)
         try:
             run = run_view(manifest)
-        except pydantic.ValidationError as error:
-            # The API server accepted it by another version's schema.
-            await self.refuse(manifest, "SpecNotUnderstood", str(error))
+        except NotUnderstood as error:
+            # The API server accepted it by another version's schema, or it was written by hand.
+            await self.refuse(manifest, error.reason, str(error))
             return
         context = context_of(run, self.settings)
         if card.ends:
@@ -339,7 +356,7 @@ class Controller:
     async def _may_work_in(self, namespace: str) -> bool:
         try:
             async for _ in self.kube.pages("Pod", namespace, "laptime.dev/run-uid=nobody"):
-                break
+                pass
         except KubeError as error:
             if error.forbidden:
                 return False
@@ -371,7 +388,7 @@ class Controller:
     async def refuse(self, manifest: Manifest, reason: str, message: str) -> None:
         """Say `Accepted=False` of a run that cannot even be looked at."""
         metadata = manifest["metadata"]
-        old = RunStatus.model_validate(manifest.get("status") or {})
+        old = understood(manifest)
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
         now = datetime.now(UTC)
         verdicts, before = [bad], old

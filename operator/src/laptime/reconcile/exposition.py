@@ -6,15 +6,14 @@ hardly ever change.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6
 
 from prometheus_client import Metric
 from prometheus_client.utils import floatToGoString
+
+from laptime.reconcile.visitors import Visit, Visitors
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _IDLE_SECONDS = 30.0
@@ -30,7 +29,7 @@ def exposition(families: Iterable[Metric]) -> bytes:
         for sample in family.samples:
             value = floatToGoString(sample.value)  # type: ignore[no-untyped-call]
             lines.append(f"{sample.name}{{{_labels(*sample.labels.items())}}} {value}\n")
-    return "".join(lines).encode()
+    return "".join(lines).encode(errors="replace")
 
 
 @lru_cache(maxsize=4096)
@@ -43,17 +42,13 @@ Answer = Callable[[str, str, str], tuple[str, bytes]]
 """Gives content type and body for a path, the address of who asks, and the formats it takes."""
 
 
-def serve(port: int, answer: Answer, *, idle_seconds: float = _IDLE_SECONDS) -> ThreadingHTTPServer:
+def serve(port: int, answer: Answer, *, idle_seconds: float = _IDLE_SECONDS) -> Visitors:
     """Answer every GET on a port (0: any that is free), each connection in a thread of its own.
 
     One on which nothing comes for so long is closed. Who scrapes makes a new one each time.
     """
 
-    class Server(ThreadingHTTPServer):
-        # The pod's addresses may all be of IPv6.
-        address_family = AF_INET6 if ":" in os.environ.get("POD_IP", "") else AF_INET
-
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Visit):
         timeout = idle_seconds
 
         def do_GET(self) -> None:
@@ -66,10 +61,6 @@ def serve(port: int, answer: Answer, *, idle_seconds: float = _IDLE_SECONDS) -> 
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = Server(("", port), Handler)
-    server.daemon_threads = True
+    server = Visitors(port, Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

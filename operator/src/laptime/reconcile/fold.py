@@ -12,11 +12,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from laptime.api import GROUP, KIND
+from laptime.api import KIND
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.archive import (
     ARCHIVE_KEY,
     ARCHIVE_LABEL,
+    RETRY_ANNOTATION,
     archive_config_maps,
     archive_parts,
     is_archive,
@@ -30,8 +31,6 @@ from laptime.reconcile.queue import card_of
 from laptime.reconcile.views import Run
 from laptime.report.archive import Archive, Packer, unpack
 
-_RETRY_ANNOTATION = f"{GROUP}/retry"
-"""On the archive: how often failed trials had been asked for again when it was written."""
 _PAGE = 20
 """Objects per answer: each may have nearly 1 MiB."""
 _AT_ONCE = 8
@@ -52,7 +51,7 @@ def is_outdated(metadata: Mapping[str, Any], run: Run) -> bool:
 
     Then it says how the run had ended before.
     """
-    written_for = str((metadata.get("annotations") or {}).get(_RETRY_ANNOTATION, "0"))
+    written_for = str((metadata.get("annotations") or {}).get(RETRY_ANNOTATION, "0"))
     return written_for != _retry(run)
 
 
@@ -111,7 +110,7 @@ async def archive_objects(
         rest = [one for one in archive.objects if known_as(one["metadata"]) not in seen]
         await asyncio.to_thread(add, rest)
     head, parts = archive_config_maps(context, await asyncio.to_thread(packer.finish))
-    head["metadata"]["annotations"][_RETRY_ANNOTATION] = _retry(run)
+    head["metadata"]["annotations"][RETRY_ANNOTATION] = _retry(run)
     return head, parts
 
 

@@ -18,6 +18,7 @@ from laptime.api.storage import Storage, version_to_store
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.reconcile.fold import delete_folded
 from laptime.reconcile.queue import Card
+from laptime.reconcile.views import status_view
 
 _AGAIN_SECONDS = (1.0, 5.0, 30.0, 300.0, 3600.0)
 _logger = logging.getLogger("laptime")
@@ -85,7 +86,7 @@ class Folding:
         manifest = await self._kube.get(KIND, card.namespace, card.name)
         if manifest is None or manifest["metadata"]["uid"] != card.uid:
             return
-        status = RunStatus.model_validate(manifest.get("status") or {})
+        status = status_view(manifest)
         if status.state is None or not status.state.terminal or status.storage is None:
             return
         folded = True if size is not None else None

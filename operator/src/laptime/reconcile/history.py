@@ -105,7 +105,11 @@ class History:
                 if due <= clock.time():
                     # Before it is looked at: what changes meanwhile is looked at again.
                     del self._due[namespace]
-                    seconds = await self._look_at(namespace)
+                    try:
+                        seconds = await self._look_at(namespace)
+                    except Exception:
+                        _logger.exception("namespace %s: its runs cannot be counted", namespace)
+                        seconds = _AGAIN_SECONDS
                     if seconds is not None:
                         self._due.setdefault(namespace, clock.time() + seconds)
             with suppress(TimeoutError):

@@ -43,7 +43,11 @@ class Lifetimes:
         """Go on for ever."""
         while True:
             self._changed.clear()
-            due = await self._end_lives()
+            try:
+                due = await self._end_lives()
+            except Exception:
+                _logger.exception("looking for runs that have had their time failed")
+                due = _AGAIN_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(due):
                     await self._changed.wait()

@@ -39,6 +39,7 @@ from laptime.plan import order_of, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import is_outdated, read_archive, single_results
+from laptime.reconcile.held import ONLY_THERE, held
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.pull_secrets import PullSecrets
 from laptime.reconcile.readings import ReadingsDesk
@@ -210,7 +211,8 @@ class Memory:
                 continue
             archive = await read_archive(kube, run.namespace, metadata["name"])
             objects = archive.objects if archive is not None else []
-            self.archived = {known_as(one["metadata"]): one["metadata"] for one in objects}
+            named = [held(one, ONLY_THERE)["metadata"] for one in objects]
+            self.archived = {known_as(metadata): metadata for metadata in named}
             readings = [one for one in objects if _is_readings(one)]
             self.keep([one for one in objects if not _is_readings(one)], context)
             self.keep(readings, context)

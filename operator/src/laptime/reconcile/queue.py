@@ -18,6 +18,11 @@ from laptime.reconcile.views import parse_time
 
 KEEP_ANNOTATION = f"{GROUP}/keep"
 NOT_ENABLED = "NamespaceNotEnabled"
+_STATES = frozenset(State)
+_LONGEST_NAME = 253
+_HIGHEST_COUNT = 2**63
+_MOST_SECONDS = 1e10
+"""Some centuries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,61 +108,87 @@ class Card:
 
 
 def card_of(manifest: dict[str, Any]) -> Card:
-    """Return the card of a BenchmarkRun, whatever version of Laptime wrote it."""
-    metadata, spec = manifest["metadata"], manifest.get("spec") or {}
-    status = manifest.get("status") or {}
+    """Return the card of a BenchmarkRun, whatever version of Laptime, or whoever else, wrote it.
+
+    What is not of its kind is taken for left out: all runs are known by their cards, and none may
+    keep the others from being known.
+    """
+    metadata, spec, status = (
+        manifest["metadata"],
+        _part(manifest, "spec"),
+        _part(manifest, "status"),
+    )
     said = status.get("state")
-    storage = status.get("storage") or {}
+    storage = _part(status, "storage")
     folding = storage.get("folded") is False
     return Card(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         created=metadata["creationTimestamp"],
-        state=State(said) if said in set(State) else None,
+        state=State(said) if isinstance(said, str) and said in _STATES else None,
         refused=_refused(status),
         deleting="deletionTimestamp" in metadata,
         suspend=spec.get("suspend") is True,
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
-        wish=spec.get("placement"),
-        lane=(status.get("placement") or {}).get("lane"),
+        wish=_text(spec.get("placement")),
+        lane=_text(_part(status, "placement").get("lane")),
         used_seconds=_used(status),
         turn_started=parse_time(status.get("turnStartedAt")),
-        retry=spec.get("retry", 0),
-        retries=status.get("retries", 0),
+        retry=_count(spec.get("retry")),
+        retries=_count(status.get("retries")),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
         finished=parse_time(status.get("finishedAt")),
-        kept=(metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "true",
-        archive=status.get("resultsConfigMap") if folding else None,
-        stored_version=storage.get("version", 1),
+        kept=_part(metadata, "annotations").get(KEEP_ANNOTATION) == "true",
+        archive=_text(status.get("resultsConfigMap")) if folding else None,
+        stored_version=_count(storage.get("version")) or 1,
     )
 
 
+def _part(document: dict[str, Any], key: str) -> dict[str, Any]:
+    found = document.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    """Return a name; of one that is longer than any in Kubernetes, the beginning."""
+    return value[:_LONGEST_NAME] if isinstance(value, str) else None
+
+
+def _count(value: Any) -> int:
+    fits = isinstance(value, int) and not isinstance(value, bool)
+    return max(0, min(value, _HIGHEST_COUNT)) if fits else 0
+
+
 def _refused(status: dict[str, Any]) -> str | None:
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == ConditionType.ACCEPTED:
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == ConditionType.ACCEPTED:
             false = condition.get("status") == ConditionStatus.FALSE
-            return str(condition.get("reason")) if false else None
+            return str(condition.get("reason"))[:_LONGEST_NAME] if false else None
     return None
 
 
 def _used(status: dict[str, Any]) -> float:
     """Return the seconds that a run had; of one that an older version ended, all since its start.
 
-    Also while it pauses.
+    Also while it pauses. Never less than nothing: its namespace would be before all others.
     """
-    if "usedSeconds" in status:
-        return float(status["usedSeconds"])
+    used = status.get("usedSeconds")
+    if used is not None:
+        fits = isinstance(used, int | float) and 0 <= used <= _MOST_SECONDS
+        return float(used) if fits else 0.0
     begin, end = parse_time(status.get("startedAt")), parse_time(status.get("finishedAt"))
-    return (end - begin).total_seconds() if begin is not None and end is not None else 0.0
+    return max(0.0, (end - begin).total_seconds()) if begin is not None and end is not None else 0.0
 
 
 def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
     finished = parse_time(finished_at)
     if finished is None or not isinstance(seconds, int | float):
         return None
-    return finished + timedelta(seconds=seconds)
+    # After longer than this nobody waits for it any more.
+    return finished + timedelta(seconds=seconds) if abs(seconds) <= _MOST_SECONDS else None
 
 
 def turns_before(card: Card, cards: Iterable[Card]) -> int:

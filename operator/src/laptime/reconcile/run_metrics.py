@@ -6,13 +6,13 @@ The number of series is bounded, whatever the runs are: the newest runs are show
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
-import pydantic
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -37,7 +37,7 @@ from laptime.api.usage import Source
 from laptime.manifests.context import Component
 from laptime.plan import Trial
 from laptime.reconcile.exposition import exposition
-from laptime.reconcile.views import Run, parse_time, run_view
+from laptime.reconcile.views import NotUnderstood, Run, parse_time, run_view
 
 MOST_RUNS = 50
 MOST_ROWS = 500
@@ -54,6 +54,11 @@ MOST_OBJECTIVES = 500
 MOST_TIES = 200
 """Pairs that a load does not tell apart, over all runs, the newest runs first."""
 
+_METADATA = ("name", "namespace", "uid", "creationTimestamp")
+"""What is looked at of a run's metadata."""
+_LONGEST_TEXT = 2000
+"""Characters of a label: no sentence of a run is longer."""
+_logger = logging.getLogger("laptime")
 _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
@@ -72,6 +77,17 @@ _UNITS = {"time": "ms", "data": "bytes"}
 _QUANTILES = {"0.5": Metric.P50, "0.9": Metric.P90, "0.99": Metric.P99, "0.999": Metric.P999}
 
 
+_Sample = tuple[str, tuple[str, ...], float]
+
+
+class _Samples(list[_Sample]):
+    """Samples of one run: the names of their families, the texts of their labels, their values."""
+
+    def add(self, name: str, labels: Iterable[str], value: float | None) -> None:
+        if value is not None:
+            self.append((name, tuple(text[:_LONGEST_TEXT] for text in labels), float(value)))
+
+
 class _Families:
     """Metric families of one scrape, made as they are needed."""
 
@@ -81,12 +97,38 @@ class _Families:
     def declare(self, name: str, help_: str, labels: Iterable[str]) -> None:
         self._families[name] = GaugeMetricFamily(name, help_, labels=list(labels))
 
-    def add(self, name: str, labels: Iterable[str], value: float | None) -> None:
-        if value is not None:
+    def take(self, samples: Iterable[_Sample]) -> None:
+        for name, labels, value in samples:
             self._families[name].add_metric(list(labels), value)
 
     def all(self) -> Iterator[GaugeMetricFamily]:
         yield from self._families.values()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is written of a row of a run's results."""
+
+    own: _Samples
+    checks: Sequence[_Samples] = ()
+    metrics: Sequence[_Samples] = ()
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What is written of a run, each part as far as there may be of it, and no more of the run."""
+
+    own: _Samples
+    rows: Sequence[_Row] = ()
+    objectives: Sequence[_Samples] = ()
+    ties: Sequence[_Samples] = ()
+    positions: Mapping[str, str] = field(default_factory=dict)
+    """Places of servers in the spec, by their names."""
+    current: tuple[str, ...] = ()
+    """The trials of the moment."""
+    active: bool = False
+    judged: tuple[str, str, Validity] | None = None
+    """Of one that is over: when, its scenario, and its worst row."""
 
 
 @dataclass(frozen=True)
@@ -111,23 +153,42 @@ class _Trials:
 
 
 class _Shown:
-    """A run that is shown; it is parsed when it is, and not when it is heard of."""
+    """A run that is shown; it is parsed when it is, and not when it is heard of.
+
+    Until then it is held as text, and afterwards only what is written of it. As objects it can be
+    twenty times as large.
+    """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         metadata = manifest["metadata"]
-        self.key = (metadata["namespace"], metadata["name"])
-        active = (manifest.get("status") or {}).get("state") in _ACTIVE
+        self.key = (str(metadata["namespace"]), str(metadata["name"]))
+        status = manifest.get("status")
+        state = status.get("state") if isinstance(status, dict) else None
         # Times of the API server are ordered like their texts.
+        active = isinstance(state, str) and state in _ACTIVE
         self.rank = (active, metadata["creationTimestamp"], self.key)
-        self.manifest = manifest
+        named = {name: metadata[name] for name in _METADATA if name in metadata}
+        held = {"metadata": named, "spec": manifest.get("spec"), "status": status}
+        text = json.dumps(held, ensure_ascii=False, separators=(",", ":"))
+        self._held: bytes | _Told = text.encode(errors="surrogatepass")
 
-    @cached_property
-    def run(self) -> Run | None:
-        """The run; None if it cannot be understood."""
+    @property
+    def told(self) -> _Told:
+        """What is written of it."""
+        held = self._held
+        if isinstance(held, bytes):
+            held = self._held = self._parsed(json.loads(held))
+        return held
+
+    def _parsed(self, manifest: Mapping[str, Any]) -> _Told:
         try:
-            return run_view(self.manifest)
-        except pydantic.ValidationError:
-            return None
+            return _told(run_view(manifest))
+        except NotUnderstood:
+            pass
+        except Exception:
+            # Whatever it is: of all other runs something is to be said.
+            _logger.exception("%s/%s: nothing can be said of it", *self.key)
+        return _not_understood(self.key, manifest)
 
 
 class RunFigures(Collector):
@@ -142,12 +203,12 @@ class RunFigures(Collector):
         self._text: tuple[tuple[object, object], bytes] | None = None
 
     @property
-    def runs(self) -> tuple[Run, ...]:
-        """The runs that are shown: those that are measured, then the newest ones."""
-        return tuple(one.run for one in self._in_order() if one.run is not None)
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """Namespaces and names of what is shown: the runs that are measured, then the newest."""
+        return tuple(one.key for _, one in self._in_order())
 
-    def _in_order(self) -> list[_Shown]:
-        return sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
+    def _in_order(self) -> list[tuple[str, _Shown]]:
+        return sorted(self._runs.items(), key=lambda one: one[1].rank, reverse=True)
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         """Take in a run, if it is among those that are shown."""
@@ -202,39 +263,33 @@ class RunFigures(Collector):
         trials, rows = MOST_TRIALS, MOST_ROWS
         checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
         ties = MOST_TIES
-        every = self._in_order()
-        shown_runs = [one.run for one in every if one.run is not None]
-        active = sum(run.status.state in _ACTIVE and run.uid in self._trials for run in shown_runs)
-        for of_scenario, count in _doubtful_in_a_row(shown_runs).items():
-            families.add("laptime_doubtful_runs_in_a_row", of_scenario, count)
-        for one in every:
-            if one.run is None:
-                _add_not_understood(families, one)
-        for run in shown_runs:
-            _add_run(families, run)
-            results = (run.status.results or [])[:rows]
-            rows -= len(results)
-            for place, row in enumerate(results, 1):
-                _add_row(families, run, row, place)
-                if row.script is not None:
-                    of_row = row.script.checks[:checks], row.script.metrics[:metrics]
-                    checks, metrics = checks - len(of_row[0]), metrics - len(of_row[1])
-                    _add_script(families, run, row, *of_row)
-            asked = (run.status.objectives or [])[:objectives]
-            objectives -= len(asked)
-            for objective in asked:
-                _add_objective(families, run, objective)
-            apart = (run.status.ties or [])[:ties]
-            ties -= len(apart)
-            for tie in apart:
-                _add_tie(families, run, tie)
-            known = self._trials.get(run.uid)
-            if known is not None:
+        every = [(uid, one.key, one.told) for uid, one in self._in_order()]
+        active = sum(told.active and uid in self._trials for uid, _, told in every)
+        families.take(_doubtful_in_a_row((key, told) for _, key, told in every))
+        for uid, key, told in every:
+            families.take(told.own)
+            for row in told.rows[:rows]:
+                families.take(row.own)
+                for of_check in row.checks[:checks]:
+                    families.take(of_check)
+                for of_metric in row.metrics[:metrics]:
+                    families.take(of_metric)
+                checks -= len(row.checks[:checks])
+                metrics -= len(row.metrics[:metrics])
+            rows -= len(told.rows[:rows])
+            for objective in told.objectives[:objectives]:
+                families.take(objective)
+            objectives -= len(told.objectives[:objectives])
+            for tie in told.ties[:ties]:
+                families.take(tie)
+            ties -= len(told.ties[:ties])
+            known = self._trials.get(uid)
+            if known is not None and told.positions:
                 # Each of those that are measured at once has its part of what is left.
                 shown = known.around_the_newest(trials // max(1, active))
                 trials, active = trials - len(shown), active - 1
                 for trial in shown:
-                    _add_trial(families, run, trial, known.results.get(trial.name))
+                    families.take(_of_trial(key, told, trial, known.results.get(trial.name)))
         yield from families.all()
 
 
@@ -361,51 +416,76 @@ def _declared() -> _Families:
     return families
 
 
-def _add_not_understood(families: _Families, one: _Shown) -> None:
+def _not_understood(key: tuple[str, str], manifest: Mapping[str, Any]) -> _Told:
     """Say that there is a run, and why nothing else is said of it: it is counted as others are."""
-    spec, status = (one.manifest.get(part) or {} for part in ("spec", "status"))
-    state = status.get("state")
-    told = (str(spec.get("scenario", "")), state if state in set(State) else State.QUEUED.value)
-    families.add("laptime_run_info", (*one.key, *told, "", "", "", "", _NOT_UNDERSTOOD), 1.0)
-    created = _seconds(one.manifest["metadata"]["creationTimestamp"])
-    families.add("laptime_run_created_timestamp_seconds", one.key, created)
+    spec, status = (manifest.get(part) or {} for part in ("spec", "status"))
+    scenario = spec.get("scenario") if isinstance(spec, dict) else ""
+    state = status.get("state") if isinstance(status, dict) else None
+    known = state if isinstance(state, str) and state in set(State) else State.QUEUED.value
+    samples = _Samples()
+    told = (scenario if isinstance(scenario, str) else "", known)
+    samples.add("laptime_run_info", (*key, *told, "", "", "", "", _NOT_UNDERSTOOD), 1.0)
+    created = _seconds(manifest["metadata"]["creationTimestamp"])
+    samples.add("laptime_run_created_timestamp_seconds", key, created)
+    return _Told(samples)
 
 
-def _add_run(families: _Families, run: Run) -> None:
+def _told(run: Run) -> _Told:
+    """Return what is written of a run."""
     status = run.status
-    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(run)), 1.0)
-    families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
-    families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
-    families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
+    own = _Samples()
+    _add_run(own, run)
+    worst = _worst(status)
+    over = status.finished_at if status.finished_at and worst is not None else None
+    return _Told(
+        own,
+        rows=[
+            _row(run, row, place) for place, row in enumerate((status.results or [])[:MOST_ROWS], 1)
+        ],
+        objectives=[_objective(run, one) for one in (status.objectives or [])[:MOST_OBJECTIVES]],
+        ties=[_tie(run, one) for one in (status.ties or [])[:MOST_TIES]],
+        positions={one.name: position_of(run.spec, one.name) for one in run.spec.servers},
+        current=tuple(one for one in (status.current_trial, status.current_beside) if one),
+        active=status.state in _ACTIVE,
+        judged=(over, run.spec.scenario, worst) if over and worst is not None else None,
+    )
+
+
+def _add_run(samples: _Samples, run: Run) -> None:
+    status = run.status
+    samples.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(run)), 1.0)
+    samples.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
+    samples.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
+    samples.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
     if status.objectives is not None:
         missed = sum(one.outcome is Outcome.MISSED for one in status.objectives)
-        families.add("laptime_run_objectives_missed", run.key, missed)
+        samples.add("laptime_run_objectives_missed", run.key, missed)
     if status.isolation is not None:
         over = status.state is not None and status.state.terminal
         why = wording.isolation(status.isolation) if over else ""
         told_of = (*run.key, status.isolation.word.value, why)
-        families.add("laptime_run_isolation", told_of, 1.0)
+        samples.add("laptime_run_isolation", told_of, 1.0)
     images = {server.name: server.image or "" for server in status.servers or []}
     for server in run.spec.servers:
         told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
-        families.add("laptime_run_server_info", (*run.key, *told), 1.0)
+        samples.add("laptime_run_server_info", (*run.key, *told), 1.0)
     if status.results:
         failed = sum(row.failed_trials for row in status.results)
-        families.add("laptime_run_trials_failed", run.key, failed)
+        samples.add("laptime_run_trials_failed", run.key, failed)
     for component, name, resources in _limited(run):
         if resources is not None and resources.cpu is not None:
             cores = quantity(resources.cpu)
             labels = (*run.key, component, name, position_of(run.spec, name) if name else "")
-            families.add("laptime_run_cpu_limit_cores", labels, cores)
+            samples.add("laptime_run_cpu_limit_cores", labels, cores)
     progress = status.progress
     if progress is None:
         return
     if progress.total:
         ratio = progress.completed / progress.total
-        families.add("laptime_run_progress_ratio", run.key, ratio)
-    families.add("laptime_run_trials", run.key, progress.total)
-    families.add("laptime_run_trials_completed", run.key, progress.completed)
-    families.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+        samples.add("laptime_run_progress_ratio", run.key, ratio)
+    samples.add("laptime_run_trials", run.key, progress.total)
+    samples.add("laptime_run_trials_completed", run.key, progress.completed)
+    samples.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
 
 
 def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
@@ -472,21 +552,24 @@ def _worst(status: RunStatus) -> Validity | None:
     return next((one for one in reversed(Validity) if one in found), None)
 
 
-def _doubtful_in_a_row(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
+def _doubtful_in_a_row(runs: Iterable[tuple[tuple[str, str], _Told]]) -> _Samples:
     """Return how many of the newest runs that are over are not valid, one by one.
 
     By namespace and scenario: two namespaces may have scenarios of one name.
     """
-    over = [run for run in runs if run.status.finished_at and _worst(run.status) is not None]
+    over = [(*told.judged, key[0]) for key, told in runs if told.judged is not None]
     counts: dict[tuple[str, str], int] = {}
     ended: set[tuple[str, str]] = set()
-    for run in sorted(over, key=lambda one: one.status.finished_at or "", reverse=True):
-        scenario = (run.namespace, run.spec.scenario)
+    for _, name, worst, namespace in sorted(over, key=lambda one: one[0], reverse=True):
+        scenario = (namespace, name)
         counts.setdefault(scenario, 0)
-        if _worst(run.status) is Validity.VALID:
+        if worst is Validity.VALID:
             ended.add(scenario)
         counts[scenario] += scenario not in ended
-    return counts
+    samples = _Samples()
+    for of_scenario, count in counts.items():
+        samples.add("laptime_doubtful_runs_in_a_row", of_scenario, count)
+    return samples
 
 
 def position_of(spec: BenchmarkRunSpec, server: str) -> str:
@@ -495,64 +578,71 @@ def position_of(spec: BenchmarkRunSpec, server: str) -> str:
     return str(names.index(server) + 1 if server in names else 0)
 
 
-def _add_row(families: _Families, run: Run, row: ResultRow, place: int) -> None:
+def _row(run: Run, row: ResultRow, place: int) -> _Row:
     position = position_of(run.spec, row.server)
     labels = (*run.key, row.server, row.load, position, str(place))
-    families.add("laptime_result_trials", labels, row.trials)
-    families.add("laptime_result_errors_ratio", labels, row.error_rate)
-    families.add("laptime_result_rank", labels, row.rank)
-    _add_interval(families, "laptime_result_requests_per_second", labels, row.requests_per_second)
-    _add_interval(families, "laptime_result_factor", labels, row.factor)
-    _add_latency(families, labels, row)
+    own = _Samples()
+    own.add("laptime_result_trials", labels, row.trials)
+    own.add("laptime_result_errors_ratio", labels, row.error_rate)
+    own.add("laptime_result_rank", labels, row.rank)
+    _add_interval(own, "laptime_result_requests_per_second", labels, row.requests_per_second)
+    _add_interval(own, "laptime_result_factor", labels, row.factor)
+    _add_latency(own, labels, row)
     if row.usage is not None:
-        families.add("laptime_result_cpu_cores", labels, row.usage.cores_mean)
-        families.add("laptime_result_memory_bytes", labels, row.usage.memory_bytes)
+        own.add("laptime_result_cpu_cores", labels, row.usage.cores_mean)
+        own.add("laptime_result_memory_bytes", labels, row.usage.memory_bytes)
     over = run.status.state is not None and run.status.state.terminal
     if row.limited_by is not None:
         evidence = row.limited_by.evidence if over else ""
         limited = (*labels, row.limited_by.cause.value, evidence)
-        families.add("laptime_result_limited_by", limited, 1.0)
+        own.add("laptime_result_limited_by", limited, 1.0)
     validity = row.validity.value if row.validity is not None else ""
     doubts = "; ".join(_doubts(row)) if over else ""
-    families.add("laptime_result_state", (*labels, row.state.value, validity, doubts), 1.0)
+    own.add("laptime_result_state", (*labels, row.state.value, validity, doubts), 1.0)
+    script, of_row = row.script, labels[:-1]
+    if script is None:
+        return _Row(own)
+    for outcome, count in (("ended", script.iterations), ("dropped", script.dropped_iterations)):
+        own.add("laptime_result_iterations", (*of_row, outcome), count)
+    return _Row(
+        own,
+        [_check(of_row, one) for one in script.checks[:MOST_CHECKS]],
+        [_metric(of_row, one) for one in script.metrics[:MOST_METRICS]],
+    )
 
 
-def _add_script(
-    families: _Families,
-    run: Run,
-    row: ResultRow,
-    checks: Sequence[CheckResult],
-    metrics: Sequence[ScriptMetric],
-) -> None:
-    assert row.script is not None
-    labels = (*run.key, row.server, row.load, position_of(run.spec, row.server))
-    for outcome, count in (
-        ("ended", row.script.iterations),
-        ("dropped", row.script.dropped_iterations),
-    ):
-        families.add("laptime_result_iterations", (*labels, outcome), count)
-    for check in checks:
-        for outcome, count in (("passed", check.passed), ("failed", check.failed)):
-            families.add("laptime_result_check_answers", (*labels, check.name, outcome), count)
-        families.add("laptime_result_check_rate", (*labels, check.name), check.rate)
-    for metric in metrics:
-        for figure in metric.figures:
-            of_figure = (*labels, metric.name, figure.name, _UNITS.get(metric.contains, ""))
-            _add_interval(families, "laptime_result_script_value", of_figure, figure.estimate)
-            _add_interval(families, "laptime_result_script_factor", of_figure, figure.factor)
+def _check(of_row: tuple[str, ...], check: CheckResult) -> _Samples:
+    samples = _Samples()
+    for outcome, count in (("passed", check.passed), ("failed", check.failed)):
+        samples.add("laptime_result_check_answers", (*of_row, check.name, outcome), count)
+    samples.add("laptime_result_check_rate", (*of_row, check.name), check.rate)
+    return samples
 
 
-def _add_objective(families: _Families, run: Run, objective: ObjectiveResult) -> None:
+def _metric(of_row: tuple[str, ...], metric: ScriptMetric) -> _Samples:
+    samples = _Samples()
+    for figure in metric.figures:
+        of_figure = (*of_row, metric.name, figure.name, _UNITS.get(metric.contains, ""))
+        _add_interval(samples, "laptime_result_script_value", of_figure, figure.estimate)
+        _add_interval(samples, "laptime_result_script_factor", of_figure, figure.factor)
+    return samples
+
+
+def _objective(run: Run, objective: ObjectiveResult) -> _Samples:
     over = run.status.state is not None and run.status.state.terminal
     place = position_of(run.spec, objective.server)
     told = (objective.bound, objective.outcome.value, objective.measured if over else "")
     labels = (*run.key, objective.server, objective.load, place, *told)
-    families.add("laptime_result_objective", labels, 1.0)
+    samples = _Samples()
+    samples.add("laptime_result_objective", labels, 1.0)
+    return samples
 
 
-def _add_tie(families: _Families, run: Run, tie: Tie) -> None:
+def _tie(run: Run, tie: Tie) -> _Samples:
     told = (wording.listing(tie.servers), wording.metric(tie.compared_by), wording.tie(tie))
-    families.add("laptime_result_tie", (*run.key, tie.load, *told), 1.0)
+    samples = _Samples()
+    samples.add("laptime_result_tie", (*run.key, tie.load, *told), 1.0)
+    return samples
 
 
 def _doubts(row: ResultRow) -> Iterator[str]:
@@ -565,7 +655,7 @@ def _doubts(row: ResultRow) -> Iterator[str]:
 
 
 def _add_interval(
-    families: _Families, name: str, labels: tuple[str, ...], interval: Interval | None
+    samples: _Samples, name: str, labels: tuple[str, ...], interval: Interval | None
 ) -> None:
     if interval is None:
         return
@@ -575,43 +665,47 @@ def _add_interval(
         low = 0.0
     elif high is None and low is not None:
         high = math.inf
-    families.add(name, (*labels, "estimate"), interval.value)
-    families.add(name, (*labels, "low"), low)
-    families.add(name, (*labels, "high"), high)
+    samples.add(name, (*labels, "estimate"), interval.value)
+    samples.add(name, (*labels, "low"), low)
+    samples.add(name, (*labels, "high"), high)
 
 
-def _add_latency(families: _Families, labels: tuple[str, ...], row: ResultRow) -> None:
+def _add_latency(samples: _Samples, labels: tuple[str, ...], row: ResultRow) -> None:
     # As tables and reports have them.
     for quantile, metric in _QUANTILES.items():
         figure = row.response_time(metric)
         if figure is not None:
             # Among the requests without a right answer, which count as slower than all others.
             seconds = figure.seconds.value if figure.seconds is not None else math.inf
-            families.add("laptime_result_latency_seconds", (*labels, quantile), seconds)
+            samples.add("laptime_result_latency_seconds", (*labels, quantile), seconds)
 
 
-def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
+def _of_trial(
+    key: tuple[str, str], told: _Told, trial: Trial, result: TrialResult | None
+) -> _Samples:
     # Its pods are labelled by the attempt that counts.
     name = result.attempt_name if result is not None else trial.name
-    position = position_of(run.spec, trial.server)
-    labels = (*run.key, name, trial.server, trial.load, str(trial.repetition), position)
-    families.add("laptime_trial_info", labels, 1.0)
-    for current in (run.status.current_trial, run.status.current_beside):
-        if current is not None and trial_of(current) == trial.name:
+    position = told.positions.get(trial.server, "0")
+    labels = (*key, name, trial.server, trial.load, str(trial.repetition), position)
+    samples = _Samples()
+    samples.add("laptime_trial_info", labels, 1.0)
+    for current in told.current:
+        if trial_of(current) == trial.name:
             # As its pods are labelled now.
-            families.add("laptime_run_current_trial", (*run.key, current, *labels[3:]), 1.0)
+            samples.add("laptime_run_current_trial", (*key, current, *labels[3:]), 1.0)
     if result is None:
-        return
-    families.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))
-    families.add("laptime_trial_finished_timestamp_seconds", labels, _seconds(result.finished_at))
+        return samples
+    samples.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))
+    samples.add("laptime_trial_finished_timestamp_seconds", labels, _seconds(result.finished_at))
     outcome = (*labels, result.outcome.value, result.validity.value)
-    families.add("laptime_trial_outcome", outcome, 1.0)
+    samples.add("laptime_trial_outcome", outcome, 1.0)
     if result.usage is not None:
         complete = result.seconds_missing is None
-        families.add("laptime_trial_seconds_complete", labels, float(complete))
+        samples.add("laptime_trial_seconds_complete", labels, float(complete))
     if result.figures is not None:
         rate = result.figures.requests_per_second
-        families.add("laptime_trial_requests_per_second", labels, rate)
+        samples.add("laptime_trial_requests_per_second", labels, rate)
+    return samples
 
 
 def _seconds(text: str | None) -> float | None:

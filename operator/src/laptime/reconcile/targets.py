@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from laptime.kube import Kube, Manifest
-from laptime.reconcile.cache import Store, Watch
+from laptime.reconcile.cache import Room, Store, Watch
+from laptime.reconcile.held import MOST_BYTES, OF_KIND, TARGET, held
 from laptime.reconcile.service_view import selector_of, service_view
 from laptime.reconcile.views import Run, TargetView
 
@@ -26,6 +28,7 @@ class TargetDesk:
         self._kube = kube
         self._namespace = namespace
         self._wake = wake
+        self._room = Room(f"what runs of {namespace} drive", MOST_BYTES)
         self._services: _Watched | None = None
         self._pods: dict[str, _Watched] = {}
 
@@ -39,7 +42,8 @@ class TargetDesk:
         if not wanted:
             return {}
         if self._services is None:
-            self._services = self._watch("Service", "")
+            names = {one.name for one in wanted.values()}
+            self._services = self._watch("Service", "", partial(_service, names))
         known = {one["metadata"]["name"]: one for one in await self._services.all()}
         selectors = {name: selector_of(known.get(service.name)) for name, service in wanted.items()}
         for gone in set(self._pods) - set(selectors.values()):
@@ -49,7 +53,7 @@ class TargetDesk:
             pods: list[Manifest] = []
             if (selector := selectors[name]) is not None:
                 if selector not in self._pods:
-                    self._pods[selector] = self._watch("Pod", selector)
+                    self._pods[selector] = self._watch("Pod", selector, _pod)
                 pods = await self._pods[selector].all()
             views[name] = service_view(service, self._namespace, known.get(service.name), pods)
         return views
@@ -68,18 +72,29 @@ class TargetDesk:
         for one in [*self._pods.values(), *([self._services] if self._services else [])]:
             one.close()
 
-    def _watch(self, kind: str, selector: str) -> _Watched:
-        return _Watched(self._kube, kind, self._namespace, selector, self._wake)
+    def _watch(
+        self, kind: str, selector: str, keep: Callable[[Manifest], Manifest | None]
+    ) -> _Watched:
+        store = Store(keep, lambda *_: self._wake(), self._room)
+        return _Watched(self._kube, store, kind, self._namespace, selector)
+
+
+def _service(names: set[str], manifest: Manifest) -> Manifest | None:
+    return held(manifest, TARGET) if manifest["metadata"]["name"] in names else None
+
+
+def _pod(manifest: Manifest) -> Manifest:
+    return held(manifest, OF_KIND["Pod"])
 
 
 class _Watched:
     """The objects of a kind that match a selector."""
 
     def __init__(
-        self, kube: Kube, kind: str, namespace: str, selector: str, wake: Callable[[], None]
+        self, kube: Kube, store: Store[Manifest], kind: str, namespace: str, selector: str
     ) -> None:
-        self._store: Store[Manifest] = Store(lambda one: one, lambda *_: wake())
-        self.watch = Watch(kube, self._store, kind, namespace, selector, seconds=_SECONDS)
+        self._store = store
+        self.watch = Watch(kube, store, kind, namespace, selector, seconds=_SECONDS)
         self._task = asyncio.create_task(self.watch.run())
 
     async def all(self) -> list[Manifest]:

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import pydantic
 
 from laptime.analysis.summary import Summary
 from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus
-from laptime.api.text import plain, without_passwords
+from laptime.api.text import plain, shown, without_passwords
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
 from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 
 LABEL = "laptime.dev/"
-_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+MOST_VALUES = 100_000
+"""In the spec or the status of a run. What the API server takes for one has room for no more than
+this of values that mean anything; of empty ones there would be half a million, and gigabytes."""
+_MOST_PROBLEMS = 20
+_LONGEST_PROBLEM = 2000
+_YEARS = range(1970, 3000)
+_Model = TypeVar("_Model", bound=pydantic.BaseModel)
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 """How kubelets say that an image cannot be had."""
 STUCK_SECONDS = 120.0
@@ -388,9 +398,19 @@ class Run:
         return succeeded.reason
 
 
-def parse_time(text: str | None) -> datetime | None:
-    """Return an RFC 3339 time of the API server, or None."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+def parse_time(text: object) -> datetime | None:
+    """Return an RFC 3339 time in UTC, or None where it is none: statuses are written by hand too.
+
+    Nor is one that is centuries away: nobody could add to it. Without a zone it is one of UTC.
+    """
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return time if time.year in _YEARS else None
 
 
 def seconds_used(status: RunStatus, now: datetime) -> float:
@@ -405,24 +425,79 @@ def format_time(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+class NotUnderstood(ValueError):
+    """The spec or the status of a run does not fit this version's models."""
+
+    def __init__(self, part: str, problem: str) -> None:
+        super().__init__(f"{part}: {problem}")
+        self.of_status = part == "status"
+        self.reason = "StatusNotUnderstood" if self.of_status else "SpecNotUnderstood"
+        """CamelCase."""
+
+
 def run_view(manifest: Mapping[str, Any]) -> Run:
     """Return the view of a BenchmarkRun.
 
     Raises:
-        pydantic.ValidationError: the spec does not fit this version's models.
+        NotUnderstood: its spec or its status does not fit this version's models.
     """
     metadata = manifest["metadata"]
+    spec = _fitting(BenchmarkRunSpec, "spec", manifest.get("spec"))
     return Run(
         name=metadata["name"],
         namespace=metadata["namespace"],
         uid=metadata["uid"],
         generation=metadata.get("generation", 1),
         created=_created(metadata),
-        spec=BenchmarkRunSpec.model_validate(manifest["spec"]).with_control(),
-        status=RunStatus.model_validate(manifest.get("status") or {}),
+        spec=spec.with_control(),
+        status=status_view(manifest),
         deleting="deletionTimestamp" in metadata,
         version=metadata.get("resourceVersion", ""),
     )
+
+
+def status_view(manifest: Mapping[str, Any]) -> RunStatus:
+    """Return the status of a BenchmarkRun.
+
+    Raises:
+        NotUnderstood: it does not fit this version's models.
+    """
+    return _fitting(RunStatus, "status", manifest.get("status") or {})
+
+
+def understood(manifest: Mapping[str, Any]) -> RunStatus:
+    """Return of the status of a BenchmarkRun those fields that fit, each taken by itself."""
+    found = {}
+    said = manifest.get("status")
+    for name, value in said.items() if isinstance(said, dict) else ():
+        with suppress(NotUnderstood):
+            _fitting(RunStatus, "status", {name: value})
+            found[name] = value
+    return RunStatus.model_validate(found)
+
+
+def _fitting(model: type[_Model], part: str, document: Any) -> _Model:
+    if _has_more_values(document, MOST_VALUES):
+        raise NotUnderstood(part, f"it has more than {MOST_VALUES} values")
+    try:
+        return model.model_validate(document)
+    except pydantic.ValidationError as error:
+        # Of thousands of problems even their text is many megabytes.
+        many = error.error_count()
+        said = shown(str(error), _LONGEST_PROBLEM) if many <= _MOST_PROBLEMS else f"{many} problems"
+        raise NotUnderstood(part, said) from None
+
+
+def _has_more_values(document: Any, most: int) -> bool:
+    left = [document]
+    while left:
+        one = left.pop()
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        most -= len(inner)
+        if most < 0:
+            return True
+        left.extend(value for value in inner if isinstance(value, dict | list))
+    return False
 
 
 def pod_view(manifest: Mapping[str, Any]) -> PodView:
@@ -458,7 +533,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         uid=metadata.get("uid", ""),
         server=labels.get(LABEL + "server"),
         trial=labels.get(LABEL + "trial"),
-        index=int(labels.get(_COMPLETION_INDEX, "0")),
+        index=int(labels.get(COMPLETION_INDEX, "0")),
         owner=owners[0]["name"] if owners else None,
         owner_uid=owners[0].get("uid") if owners else None,
         phase=status.get("phase", "Pending"),

@@ -11,8 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pydantic
-
 from laptime.analysis.remembered import forget
 from laptime.api import KIND
 from laptime.api.results import TrialOutcome, TrialResult
@@ -39,6 +37,7 @@ from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
 from laptime.reconcile.views import (
     STUCK_SECONDS,
+    NotUnderstood,
     Observed,
     Refusal,
     ResizeRefused,
@@ -226,13 +225,16 @@ class Worker:
         manifest = await self._current()
         if manifest is None or "deletionTimestamp" in manifest["metadata"]:
             return self._until_gone()
+        card = card_of(manifest)
         try:
             run = self._parsed(manifest)
-        except pydantic.ValidationError as error:
-            # The API server accepted it by another version's schema.
-            await self._controller.refuse(manifest, "SpecNotUnderstood", str(error))
+        except NotUnderstood as error:
+            if error.of_status and card.active:
+                # What it has in the cluster must go before anybody else has the lane.
+                raise
+            # The API server accepted it by another version's schema, or it was written by hand.
+            await self._controller.refuse(manifest, error.reason, str(error))
             return None
-        card = card_of(manifest)
         if card.over or card.rests:
             return None
         if card.started and card.lane != self.turn.lane:

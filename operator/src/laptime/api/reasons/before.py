@@ -49,6 +49,12 @@ BEFORE = Section(
             "bring the chart up to date, with `crds.enabled`; or delete the run and apply it again",
         ),
         Reason(
+            "StatusNotUnderstood",
+            "somebody else than the operator has written the status of the run, or another version",
+            "delete the run and apply it again; see who may write `benchmarkruns/status`, which no "
+            "role of the chart gives to anybody but the operator",
+        ),
+        Reason(
             "StoredByNewerVersion",
             "an event and no condition: a newer version of Laptime has worked on this run, and this"
             " one (after a `helm rollback`) leaves it as it is",
