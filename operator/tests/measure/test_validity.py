@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from laptime.measure import (
 from laptime.measure.generator import GeneratorStatement
 from laptime.measure.statements import statements_of_work
 from laptime.measure.validity import Judgement
+from laptime.plan import SentSession
 from tests.measure.samples import TRIAL, document, histogram, line, phase
 from tests.slow import within
 
@@ -59,11 +61,15 @@ LIST = [Request(name="list", path="/", statements=1)]
 
 
 def result_of(
-    content: dict[str, Any], load: Load = CLOSED, requests: list[Request] | None = None
+    content: dict[str, Any],
+    load: Load = CLOSED,
+    requests: list[Request] | None = None,
+    sessions: Sequence[SentSession] = (),
 ) -> TrialResult:
     parsed = parse_generator_output(line(content))
     assert isinstance(parsed, GeneratorResult), parsed
-    return trial_result(TRIAL, parsed, load, LIST if requests is None else requests)
+    asked = LIST if requests is None else requests
+    return trial_result(TRIAL, parsed, load, asked, sessions=sessions)
 
 
 def busy(share: float = 1.0, **more: Any) -> dict[str, Any]:
@@ -159,6 +165,26 @@ def test_littles_law_holds_for_every_closed_load_without_rests(
 
 def test_a_rate_that_was_held() -> None:
     assert reasons(result_of(document(arrivals()), OPEN)) == ""
+
+
+def session(think: str, *names: str) -> list[SentSession]:
+    """Return a session whose users think after each of these requests."""
+    asked = {"path": "/", "thinkTime": {"min": think}}
+    steps = [Request.model_validate({"name": name, **asked}) for name in names]
+    return [SentSession("s", 1, tuple(steps))]
+
+
+@pytest.mark.parametrize(("think", "doubtful"), [("500ms", False), ("510ms", True)])
+def test_a_rate_that_was_not_there_because_sessions_take_too_long(
+    think: str, doubtful: bool
+) -> None:
+    said = reasons(result_of(document(arrivals()), OPEN, sessions=session(think, "a", "b", "c")))
+    assert said == doubtful * (
+        "users of a session think for 0.51 s before a request on average, too long for 10 s at a "
+        "rate: the server was asked for less than that at a time"
+    )
+    closed = result_of(document(busy()), sessions=session("4s", "a", "b", "c"))
+    assert reasons(closed) == ""
 
 
 def test_a_rate_that_was_not_held() -> None:

@@ -120,7 +120,7 @@ func TestAStepAfterAMissBeginsAfterARest(t *testing.T) {
 				what = "between"
 			}
 			order = append(order, what)
-			phase := &result.Phase{Requests: 9, Responses: 9, WindowSeconds: 1}
+			phase := &result.Phase{Requests: 9, Responses: 9, CompletedInWindow: int64(rate), WindowSeconds: 1}
 			if rate > 100 {
 				phase.Responses = 0
 			}

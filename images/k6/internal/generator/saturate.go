@@ -27,7 +27,7 @@ func drive(ctx context.Context, trial *spec.Trial, plan *loop.Plan, out *result.
 	}
 	tries := uint64(0)
 	s := &steps{
-		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout,
+		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout, thinks: plan.Work.ThinkWithin(),
 		run: func(rate float64) (*result.Phase, loop.Cost, error) {
 			tries++
 			return loop.Run(ctx, stepOf(plan, rate, tries))
@@ -63,6 +63,7 @@ type steps struct {
 	objective *spec.Saturation
 	users     int           // most requests under way
 	timeout   time.Duration // of a request
+	thinks    time.Duration // for each request, its user with a connection of his own
 	run       func(rate float64) (*result.Phase, loop.Cost, error)
 	// Waits until the server is as at first, and says whether it is.
 	rest func() (bool, error)
@@ -138,12 +139,12 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 	}
 	asked := phase.Requests + phase.DroppedIterations
 	seen := saturation.Step{
-		Rate: rate, CompletedRate: completedRate(phase), Seconds: phase.WindowSeconds,
+		Rate: rate, CompletedRate: completedRate(phase, s.thinks > 0), Seconds: phase.WindowSeconds,
 		P99Us:     latency.ValueAtQuantile(99),
 		ErrorRate: float64(asked-phase.Responses) / float64(max(asked, 1)),
 	}
 	seen.Met = phase.Responses > 0 && seen.ErrorRate <= s.objective.ErrorRate &&
-		float64(seen.P99Us) <= s.objective.P99Seconds*1e6
+		float64(seen.P99Us) <= s.objective.P99Seconds*1e6 && !s.fallsBehind(&seen)
 	late := hdrhistogram.New(1, result.MaxMicroseconds, 3)
 	if err := merge(late, phase.Lateness); err != nil {
 		return seen, err
@@ -154,6 +155,14 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 	}
 	seen.Late = s.late(rate, time.Duration(late.ValueAtQuantile(99))*time.Microsecond, took)
 	return seen, nil
+}
+
+// fallsBehind says that the queue grows, and the objective is met only as long as it is short: a step may end before
+// it has taken the time that is good. The errors that are allowed are no queue.
+func (s *steps) fallsBehind(seen *saturation.Step) bool {
+	right := *seen
+	right.Rate *= 1 - seen.ErrorRate
+	return right.Broken()
 }
 
 const (
@@ -189,9 +198,14 @@ func merge(into *hdrhistogram.Histogram, encoded string) error {
 // counting against the server. The window of the answers leaves that out where all take about as long
 // as the shortest one. Where response times vary, but lie below half of the step, a steady state is
 // reached after that half: from there on as many answers leave as requests arrive. A server that
-// falls behind is seen to do so in both.
-func completedRate(phase *result.Phase) float64 {
-	whole := float64(phase.CompletedInWindow) / phase.WindowSeconds
+// falls behind is seen to do so in both. Users who think send the later steps of their sessions later: what has not
+// been asked for by the end of the step says nothing of how much a server can do at a time.
+func completedRate(phase *result.Phase, thinks bool) float64 {
+	completed := phase.CompletedInWindow
+	if thinks {
+		completed = phase.CompletedInTime
+	}
+	whole := float64(completed) / phase.WindowSeconds
 	half := float64(phase.CompletedInSecondHalf) / (phase.WindowSeconds / 2)
 	return max(whole, half)
 }

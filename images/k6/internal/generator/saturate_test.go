@@ -188,6 +188,47 @@ func TestTheRateOfAServerWithAQueueIsFound(t *testing.T) {
 	}
 }
 
+// Where the p99 that is good is not small beside a step, the queue of an overloaded server has not got that long by
+// its end.
+func TestARateThatAServerFallsBehindIsNotMet(t *testing.T) {
+	for _, p99 := range []float64{0.5, 1, 2.5} {
+		objective := &spec.Saturation{P99Seconds: p99, ErrorRate: 0.01, StartRate: 190, MaxRate: 5000, StepSeconds: stepSeconds}
+		s := &steps{objective: objective, users: 10_000, timeout: longestAnswer(objective), rest: func() (bool, error) { return true, nil }}
+		s.run = func(rate float64) (*result.Phase, loop.Cost, error) {
+			return phaseOf(t, rate, queue(500, 0.001)), loop.Cost{}, nil
+		}
+		found, _, err := s.search()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Low < 470 || found.Low > 515 || found.High > 540 {
+			t.Errorf("p99 %v s: %v … %v of a server with 500/s", p99, found.Low, found.High)
+		}
+	}
+}
+
+// Errors that the objective allows are no queue.
+func TestAnObjectiveThatAllowsErrorsIsMetWithThem(t *testing.T) {
+	recorder := result.NewRecorder(time.Unix(1_700_000_000, 0), 0, []string{"list"})
+	recorder.SetWindowEnd(1e9)
+	recorder.Open()
+	for i := range int64(1000) {
+		sample := result.Sample{Issued: i * 1e6, Done: i*1e6 + 1e6, Status: 200}
+		if i%25 == 0 {
+			sample.Status, sample.Kind = 503, result.Status
+		}
+		recorder.Record(&sample)
+	}
+	phase, err := result.Merge(recorder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &steps{objective: &spec.Saturation{P99Seconds: 0.1, ErrorRate: 0.05}, users: 100, timeout: time.Second}
+	if seen, err := s.judge(1000, phase); err != nil || !seen.Met {
+		t.Errorf("%+v, %v", seen, err)
+	}
+}
+
 // A generator that sends late is told from a server that leaves no connection to send by.
 func TestAStepIsLateWhereTheGeneratorItselfWas(t *testing.T) {
 	ms := time.Millisecond

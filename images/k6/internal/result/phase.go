@@ -18,7 +18,8 @@ type Phase struct {
 	Responses         int64   `json:"responses"`
 	WindowSeconds     float64 `json:"windowSeconds"`
 	CompletedInWindow int64   `json:"completedInWindow"`
-	// Open loads: right answers that ended in the second half of the time in which requests are due.
+	// Open loads: right answers that ended in the time in which sessions are due, and in its second half.
+	CompletedInTime       int64                `json:"-"`
 	CompletedInSecondHalf int64                `json:"-"`
 	Errors                map[string]int64     `json:"errors"`
 	StatusCodes           map[string]int64     `json:"statusCodes"`
@@ -87,6 +88,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 		p.BytesReceived += r.bytes
 		p.DroppedIterations += r.dropped
 		p.Retried += r.retried
+		p.CompletedInTime += r.inTime
 		p.CompletedInSecondHalf += r.inHalf
 		for kind := Timeout; kind < kinds; kind++ {
 			p.Errors[kindNames[kind]] += r.errors[kind]

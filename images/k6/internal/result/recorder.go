@@ -89,7 +89,8 @@ type Recorder struct {
 	openFrom  int
 	spare     []*Histogram
 	windowEnd int64 // 0: the window ends with the last response
-	inHalf    int64 // right answers within the second half of the window, not shifted
+	inTime    int64 // right answers within the window, not shifted
+	inHalf    int64 // those of its second half
 }
 
 // NewRecorder makes a recorder for the named endpoints. Sample times count from epoch; the phase
@@ -251,7 +252,11 @@ func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 	if s.Done <= r.windowEnd+ep.shortest {
 		ep.inWindow++
 	}
-	if s.Done <= r.windowEnd && s.Done > (r.start+r.windowEnd)/2 {
+	if s.Done > r.windowEnd {
+		return
+	}
+	r.inTime++
+	if s.Done > (r.start+r.windowEnd)/2 {
 		r.inHalf++
 	}
 }

@@ -257,6 +257,27 @@ func (w *Work) RoundSteps() int64 {
 	return steps
 }
 
+// WithoutThinking is the same work of users who think no time.
+func (w *Work) WithoutThinking() *Work {
+	hurried := *w
+	hurried.Think = make([]Think, len(w.Think))
+	return &hurried
+}
+
+// ThinkWithin is for how long users of sessions think on average for each request, the last one of a session not
+// counted: after that a user of an open load leaves.
+func (w *Work) ThinkWithin() time.Duration {
+	together := time.Duration(0)
+	for _, number := range w.Order {
+		steps := w.Sessions[number]
+		for _, step := range steps[:len(steps)-1] {
+			think := w.Think[step.Request]
+			together += (think.Least + think.Most) / 2
+		}
+	}
+	return together / time.Duration(w.RoundSteps())
+}
+
 // User is one user's place in a session, and the values of it.
 type User struct {
 	session  int32

@@ -239,6 +239,14 @@ RATE_NOT_HELD = Doubt(
     "the rate was not held: {due:,.1f} requests/s were due instead of {rate:,}",
     "more generators, or a lower rate",
 )
+# At the full rate the server would have been slower, if it had kept up at all.
+SESSIONS_TOO_LONG = Doubt(
+    "users of a session think for {behind:.3g} s before a request on average, too long for "
+    "{seconds:.3g} s at a rate: the server was asked for less than that at a time",
+    "a longer `duration` (`step` of a search or of stairs), shorter think times in the scenario, "
+    "or a closed load",
+    _BETTER, _BETTER, _BETTER,
+)  # fmt: skip
 WARMING_UP = Doubt(
     "the first {seconds:d} s were {by:.0%} slower than the rest: make the warm-up longer",
     "make `warmup` longer",

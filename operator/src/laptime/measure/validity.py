@@ -24,6 +24,7 @@ from laptime.api.usage import NodeUsage, TrialUsage
 from laptime.measure.altered import Altered
 from laptime.measure.generator import GeneratorPhase, GeneratorSearch, GeneratorSecond
 from laptime.measure.histogram import Histogram
+from laptime.plan import ALONE, WithinSessions, seconds_at_a_rate, too_short
 
 MAX_ERROR_RATE = 0.001
 """More errors than this share make a figure doubtful."""
@@ -212,18 +213,21 @@ def judge_generator(
     load: Load | None,
     thinking: tuple[float, float] = (0.0, 0.0),
     unread: float = 0.0,
+    within: WithinSessions = ALONE,
 ) -> Judgement:
     """Judge by what the generator says of itself: whether it sent the load that was asked for.
 
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
     how much of its CPU the busiest one used, `thinking` the mean and the longest think time, in
-    seconds, `unread` the seconds from an answer's arrival to its reading, of all together.
+    seconds, `unread` the seconds from an answer's arrival to its reading, of all together, `within`
+    what users think between the steps of the load's sessions.
     """
     doubtful = [_no_head_room(share), _no_port(figures)]
     if load is not None and figures.latency is not None:
         doubtful += [
             _breaks_littles_law(figures, cores, load, thinking, unread),
             _rate_not_held(figures, load),
+            _sessions_too_long(load, within),
             _late(figures, phase, load),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
@@ -292,6 +296,14 @@ def _rate_not_held(figures: Figures, load: Load) -> Said | None:
         return None
     held = figures.requests / load.measured_seconds
     return doubts.RATE_NOT_HELD.says(due=held, rate=load.open.rate)
+
+
+def _sessions_too_long(load: Load, within: WithinSessions) -> Said | None:
+    """Say that a rate was hardly there at any time, which runs of older versions may ask for."""
+    seconds = seconds_at_a_rate(load)
+    if seconds is None or not too_short(load, within):
+        return None
+    return doubts.SESSIONS_TOO_LONG.says(behind=within.behind_seconds, seconds=seconds)
 
 
 def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
