@@ -1,4 +1,4 @@
-"""Loads at a rate whose sessions take long."""
+"""Loads at a rate that are too short for their sessions, or for their objective."""
 
 from __future__ import annotations
 
@@ -65,6 +65,17 @@ def test_sessions_as_long_as_a_load_at_a_rate_are_refused(load: Any, what: str) 
 def test_longer_loads_and_those_of_other_kinds_are_not(load: Any) -> None:
     assert problems(thinking("8s"), **load) == []
     assert problems(thinking("0s"), **{"open": {"rate": 150, "duration": "1s"}}) == []
+
+
+def test_a_search_with_steps_too_short_for_its_objective_is_refused() -> None:
+    def searched(p99: str, step: str) -> list[str]:
+        return problems(thinking("0s"), saturation={"p99": p99, "step": step})
+
+    assert searched("2500ms", "5s") == []
+    assert searched("2501ms", "5s") == [
+        "load one: p99 (2501ms) is more than half of a step (5s), in which a server that falls "
+        "behind is hardly that slow yet: write step: 6s or more, or a smaller p99"
+    ]
 
 
 def test_think_times_are_those_between_the_steps_of_all_sessions_of_a_load() -> None:

@@ -201,7 +201,8 @@ class SaturationLoad(_Arriving):
         )
     )
     p99: TimeoutDuration = Field(
-        description="Largest 99th percentile of the response times that is good, such as 50ms."
+        description="Largest 99th percentile of the response times that is good, such as 50ms; at "
+        "most half of a step."
     )
     error_rate: float = Field(
         0.001, description="Largest share of requests without a right answer.", ge=0, le=1

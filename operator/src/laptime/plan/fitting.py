@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from laptime.api.loads import Protocol
@@ -25,6 +26,7 @@ def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     more = (
         *_without_credentials(spec),
         *_used_up(spec, scenario),
+        *_too_short_to_judge(spec),
         *_never_at_their_rate(spec, scenario),
     )
     return [one for one in (*problems, *more) if one is not None]
@@ -55,6 +57,22 @@ def _used_up(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                 f"load {load.name}: {scarce.what} once, and nobody brings them back for server "
                 f"{service}, which Laptime does not deploy: name other endpoints, or compare it in "
                 "a run without this load"
+            )
+
+
+def _too_short_to_judge(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which searches have steps that end before a server that falls behind is slow.
+
+    The queue of one that is asked for twice what it can do grows by half of a step within it, and
+    answers that take longer than that leave no steady state to see that it does not keep up.
+    """
+    for load in spec.loads:
+        search = load.saturation
+        if search is not None and 2 * search.p99_seconds > search.step_seconds:
+            yield (
+                f"load {load.name}: p99 ({search.p99}) is more than half of a step "
+                f"({search.step}), in which a server that falls behind is hardly that slow yet: "
+                f"write step: {math.ceil(2 * search.p99_seconds)}s or more, or a smaller p99"
             )
 
 
