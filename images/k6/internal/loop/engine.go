@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -245,6 +246,7 @@ func (e *engine) run() {
 		if !e.begun && now >= e.start {
 			e.begun = true
 			e.settle()
+			e.spread()
 			began, cpu = now, usage(unix.RUSAGE_THREAD)
 			if e.settled.CompareAndSwap(false, true) {
 				e.cpuBefore = processCPU() // without the handshakes of connections that were opened before
@@ -421,6 +423,20 @@ func (e *engine) settle() {
 			e.free = append(e.free, int32(i))
 		}
 	}
+}
+
+// spread has the users of a closed load who think begin as they are at any later moment: each at some moment of a
+// think time. All at once they would be a burst that no other second has.
+func (e *engine) spread() {
+	pauses := e.plan.Work.Pauses()
+	if e.plan.Rate > 0 || pauses == nil {
+		return
+	}
+	e.wake(math.MaxInt64)
+	for _, id := range e.free {
+		e.thinking.push(rest{id, e.start + int64(pauses.Draw(e.random))})
+	}
+	e.free = e.free[:0]
 }
 
 // session is the next one to begin; the one after it comes the next time. One that is dropped has its turn as well,
