@@ -26,6 +26,8 @@ STORED = {
     "connection tracking of node a dropped 1,203 packets": doubts.TRACKING_LOST,
     "the generator sent 1 of 100 requests 3 ms late or more, which their response times include "
     "(p99 1.2e+04 ms)": doubts.GENERATOR_LATE,
+    "users who think keep some 20 of the 20 connections, so that others may have waited for one: "
+    "that is the load's limit and not the server's": doubts.THINKERS,
     "Little's law does not hold: 10 connections, but throughput times mean response time is 8.31": (
         doubts.LITTLES_LAW
     ),

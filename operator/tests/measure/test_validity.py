@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api import doubts
-from laptime.api.doubts import Bearing, doubt
+from laptime.api.doubts import Bearing, doubt, leaves_end_open
 from laptime.api.evidence import DatabaseEvidence, TierEvidence
 from laptime.api.isolation import Quietness
 from laptime.api.loads import Load
@@ -57,6 +57,7 @@ SPEC = BenchmarkRunSpec.model_validate(
     }
 )
 CLOSED, OPEN, SCRIPT, SEARCH, RAMP, STAIRS = SPEC.loads
+WIDE = {"rate": 100, "maxConnections": 50}
 LIST = [Request(name="list", path="/", statements=1)]
 
 
@@ -219,6 +220,49 @@ def test_a_late_generator_is_in_the_response_times(load: Load) -> None:
 def test_lateness_that_does_not_matter_or_is_the_servers(latency: int, lateness: list[int]) -> None:
     content = document(arrivals(latency=latency, lateness=histogram(lateness)))
     assert reasons(result_of(content, OPEN)) == ""
+
+
+@pytest.mark.parametrize(
+    ("think", "says"),
+    [
+        ("1ms", "the generator sent 1 of 100"),
+        # With 50 ms of response time 5 of the 50 connections are busy, and 20 are kept, or 21.
+        ("298ms", "the generator sent 1 of 100"),
+        ("310ms", ""),
+        (
+            "376ms",
+            "users who think keep some 25 of the 50 connections, so that others may have waited "
+            "for one: that is the load's limit and not the server's",
+        ),
+        ("3s", "users who think keep some 50 of the 50 connections"),
+    ],
+)
+def test_connections_that_users_keep_while_they_think_are_not_free(think: str, says: str) -> None:
+    load = Load.model_validate({**OPEN.to_wire(), "open": {**WIDE, "duration": "1000s"}})
+    late = phase([50_000] * 100_000, window=1000.0, lateness=histogram([8_000] * 100))
+    said = reasons(result_of(document(late), load, sessions=session(think, "a", "b", "c")))
+    assert said.startswith(says)
+    assert bool(said) is bool(says)
+    in_time = phase([50_000] * 100_000, window=1000.0, lateness=histogram([60] * 100))
+    assert reasons(result_of(document(in_time), load, sessions=session(think, "a", "b", "c"))) == ""
+
+
+@pytest.mark.parametrize(("think", "doubtful"), [("1s", False), ("1100ms", True)])
+def test_a_search_that_may_have_ended_where_users_keep_the_connections(
+    think: str, doubtful: bool
+) -> None:
+    shape = {**SEARCH.to_wire()["saturation"], "step": "100s", "maxConnections": 750}
+    load = Load.model_validate({**SEARCH.to_wire(), "saturation": shape})
+    found = {"p99Seconds": 0.05, "errorRate": 0.001, "steps": [], "low": 500, "high": 550}
+    content = {**document(phase([5_000] * 5000, window=10.0)), "saturation": found}
+    (said, *_) = result_of(
+        content, load, sessions=session(think, "a", "b", "c")
+    ).validity_reasons or [""]
+    assert said == doubtful * (
+        "users who think keep some 403 of the 750 connections, so that others may have waited for "
+        "one: that is the load's limit and not the server's"
+    )
+    assert leaves_end_open(said) is doubtful
 
 
 @pytest.mark.parametrize("load", [RAMP, STAIRS])

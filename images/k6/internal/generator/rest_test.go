@@ -152,6 +152,11 @@ func TestAGeneratorThatIsLateByItselfIsTheOneThatIsLate(t *testing.T) {
 			t.Errorf("%s: %v", one.what, late)
 		}
 	}
+	s.thinks = 90 * time.Millisecond
+	if !s.late(5000, 6*time.Millisecond, 9*time.Millisecond) || s.late(5000, 6*time.Millisecond, 11*time.Millisecond) {
+		t.Error("users who think keep 450 of 1000 connections, and with 50 more nobody knows")
+	}
+	s.thinks = 0
 	s.objective.P99Seconds = 0.001
 	if s.late(5000, 900*time.Microsecond, time.Millisecond) {
 		t.Error("less than a millisecond is late")

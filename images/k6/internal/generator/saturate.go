@@ -172,13 +172,14 @@ const (
 )
 
 // late says that the generator did not send in time, by the 99th percentiles of lateness and of the
-// time from sent to answered. Requests are sent late, too, when all connections are busy, and that is
-// the server's: where as many as half of them may have been under way at a time nobody knows.
+// time from sent to answered. Requests are sent late, too, when all connections are busy, or kept by users
+// who think, and that is the server's, or the load's: where as many as half of them may have been taken at a time nobody
+// knows.
 func (s *steps) late(rate float64, lateness, took time.Duration) bool {
 	if lateness < noLateness || lateness.Seconds() <= lateShare*s.objective.P99Seconds {
 		return false
 	}
-	return rate*took.Seconds() <= float64(s.users)/2
+	return rate*(took+s.thinks).Seconds() <= float64(s.users)/2
 }
 
 // merge adds a histogram as it stands in a result; empty: there is none.

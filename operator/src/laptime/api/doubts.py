@@ -229,6 +229,13 @@ GENERATOR_LATE = Doubt(
     "more generators, a lower rate, or a node of their own for them",
     _NONE, _WORSE, _NONE,
 )  # fmt: skip
+# As a generator that is late by itself: a server may do more, and answer sooner.
+THINKERS = Doubt(
+    "users who think keep some {taken:,.0f} of the {users:,d} connections, so that others may have "
+    "waited for one: that is the load's limit and not the server's",
+    "a higher `maxConnections`, or shorter think times in the scenario",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 LITTLES_LAW = Doubt(
     "Little's law does not hold: {connections:d} connections, but throughput times mean response "
     "{time} is {busy:.2f}",
@@ -390,7 +397,7 @@ def doubt(reason: str) -> Doubt | None:
 
 def leaves_end_open(reason: str) -> bool:
     """Return whether a reason says that a search found no rate that the server itself missed."""
-    return NO_UPPER_END.said(reason) or SEARCHED_LATE.said(reason)
+    return any(one.said(reason) for one in (NO_UPPER_END, SEARCHED_LATE, THINKERS))
 
 
 def about(reason: str) -> tuple[str, ...]:

@@ -128,6 +128,11 @@ class OpenLoad(_Arriving):
         """Return the requests per second that are asked for at a time of the load, in seconds."""
         return self.rate
 
+    @property
+    def highest_rate(self) -> int:
+        """Most requests per second."""
+        return self.rate
+
 
 class RampLoad(_Arriving):
     """Requests at a rate that changes evenly, however slow the answers are."""

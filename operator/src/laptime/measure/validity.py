@@ -228,7 +228,8 @@ def judge_generator(
             _breaks_littles_law(figures, cores, load, thinking, unread),
             _rate_not_held(figures, load),
             _sessions_too_long(load, within),
-            _late(figures, phase, load),
+            _late(figures, phase, load, within),
+            _searched_by_thinkers(figures, load, within),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
     return Judgement.of(doubtful)
@@ -306,23 +307,41 @@ def _sessions_too_long(load: Load, within: WithinSessions) -> Said | None:
     return doubts.SESSIONS_TOO_LONG.says(behind=within.behind_seconds, seconds=seconds)
 
 
-def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
-    """Say when the generator itself was late, and not because all connections were busy."""
+def _late(
+    figures: Figures, phase: GeneratorPhase, load: Load, within: WithinSessions
+) -> Said | None:
+    """Say when requests were late, and not because the server kept all connections busy."""
     latency = figures.latency
     if load.paced is None or load.users is None or latency is None or not phase.lateness:
         return None
     # Where so many requests failed that there is no p99, the slowest right answer stands for it.
     p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
-    in_flight = figures.requests_per_second * latency.mean_seconds
-    if (changing := load.ramp or load.stairs) is not None:
-        # Connections may have been short at the highest rate alone, where answers took longest.
-        in_flight = changing.highest_rate * p99
-    if in_flight > load.users / 2:
-        return None
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
     if late < _LATE_SECONDS or late <= _LATE_SHARE * p99:
         return None
+    changing = load.ramp or load.stairs
+    if changing is None:
+        in_flight = figures.requests_per_second * latency.mean_seconds
+    else:
+        # Connections may have been short at the highest rate alone, where answers took longest.
+        in_flight = changing.highest_rate * p99
+    thinking = load.paced.highest_rate * within.thinking_seconds
+    if thinking > load.users / 2:
+        return doubts.THINKERS.says(taken=min(thinking, load.users), users=load.users)
+    if in_flight + thinking > load.users / 2:
+        return None
     return doubts.GENERATOR_LATE.says(late=1e3 * late, p99=1e3 * p99)
+
+
+def _searched_by_thinkers(figures: Figures, load: Load, within: WithinSessions) -> Said | None:
+    """Say that a search may have ended where users who think had the connections."""
+    found = figures.saturation
+    if found is None or load.users is None:
+        return None
+    thinking = (found.high_rate or found.low_rate) * within.thinking_seconds
+    if thinking <= load.users / 2:
+        return None
+    return doubts.THINKERS.says(taken=min(thinking, load.users), users=load.users)
 
 
 def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> Said | None:
