@@ -223,6 +223,44 @@ def test_lateness_that_does_not_matter_or_is_the_servers(latency: int, lateness:
 
 
 @pytest.mark.parametrize(
+    "shape",
+    [
+        {"open": {"rate": 2000, "duration": "10s"}},
+        {"stairs": {"steps": [{"rate": 100, "duration": "5s"}, {"rate": 5000, "duration": "5s"}]}},
+        {"ramp": {"from": 5000, "to": 100, "duration": "10s"}},
+    ],
+)
+@pytest.mark.parametrize("most_late_ms", [100, 900])
+def test_a_generator_that_is_very_late_is_no_less_late(
+    shape: dict[str, Any], most_late_ms: int
+) -> None:
+    # Answers take 2 ms from when they were asked for: of the 1000 connections 10 are in use.
+    late = [1000 * most_late_ms * n // 20_000 for n in range(20_000)]
+    content = phase(
+        [2_000 + one for one in late],
+        window=10.0,
+        lateness=histogram([max(one, 1) for one in late]),
+    )
+    content["endpoints"]["list"]["uncorrectedLatency"] = histogram([2_000] * 20_000)
+    load = Load.model_validate({"name": "late", **shape})
+    assert "the generator sent 1 of 100 requests" in reasons(result_of(document(content), load))
+
+
+@pytest.mark.parametrize(("hung", "says"), [(16, "the generator sent 1 of 100"), (18, "")])
+def test_connections_that_wait_for_a_time_out_are_in_use(hung: int, says: str) -> None:
+    # Of the 50 connections one is busy, and each that hangs for 15 s of the 10 takes 1.5.
+    content = phase(
+        [112_000] * 20_000, errors=hung, window=10.0, lateness=histogram([102_000] * 20_000)
+    )
+    content["endpoints"]["list"]["uncorrectedLatency"] = histogram([500] * 20_000)
+    shape = {"rate": 2000, "duration": "10s", "maxConnections": 50}
+    load = Load.model_validate({"name": "hangs", "open": shape, "timeout": "15s"})
+    said = reasons(result_of(document(content), load))
+    assert said.startswith(says)
+    assert bool(said) is bool(says)
+
+
+@pytest.mark.parametrize(
     ("think", "says"),
     [
         ("1ms", "the generator sent 1 of 100"),

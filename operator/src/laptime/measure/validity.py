@@ -15,7 +15,7 @@ from itertools import pairwise
 from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.loads import Load
-from laptime.api.results import Figures, TrialResult, Validity
+from laptime.api.results import Figures, ResponseTimes, TrialResult, Validity
 from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
 from laptime.api.script_load import Checks
 from laptime.api.server import Server
@@ -314,23 +314,29 @@ def _late(
     latency = figures.latency
     if load.paced is None or load.users is None or latency is None or not phase.lateness:
         return None
-    # Where so many requests failed that there is no p99, the slowest right answer stands for it.
-    p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
+    p99 = _p99_or_slowest(latency)
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
     if late < _LATE_SECONDS or late <= _LATE_SHARE * p99:
         return None
-    changing = load.ramp or load.stairs
-    if changing is None:
-        in_flight = figures.requests_per_second * latency.mean_seconds
+    # From sent: a request that is late has no connection yet. Older generators do not say it.
+    sent = figures.uncorrected_latency or latency
+    hung = figures.errors_by_kind.get("timeout", 0) / figures.requests * load.timeout_seconds
+    if load.open is not None:
+        in_flight = figures.requests_per_second * (sent.mean_seconds + hung)
     else:
         # Connections may have been short at the highest rate alone, where answers took longest.
-        in_flight = changing.highest_rate * p99
+        in_flight = load.paced.highest_rate * (_p99_or_slowest(sent) + hung)
     thinking = load.paced.highest_rate * within.thinking_seconds
     if thinking > load.users / 2:
         return doubts.THINKERS.says(taken=min(thinking, load.users), users=load.users)
     if in_flight + thinking > load.users / 2:
         return None
     return doubts.GENERATOR_LATE.says(late=1e3 * late, p99=1e3 * p99)
+
+
+def _p99_or_slowest(latency: ResponseTimes) -> float:
+    """Return the p99; where so many requests failed that there is none, the slowest answer's."""
+    return latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
 
 
 def _searched_by_thinkers(figures: Figures, load: Load, within: WithinSessions) -> Said | None:
