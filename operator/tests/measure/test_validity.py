@@ -194,6 +194,13 @@ def test_a_rate_that_was_not_held() -> None:
     )
 
 
+@pytest.mark.parametrize(("count", "held"), [(95, False), (96, True), (104, True), (105, False)])
+def test_a_rate_is_held_but_for_the_requests_of_a_session(count: int, held: bool) -> None:
+    load = Load.model_validate({**OPEN.to_wire(), "open": {"rate": 10, "duration": "10s"}})
+    said = reasons(result_of(document(arrivals(count)), load, sessions=session("0s", *"abcd")))
+    assert ("the rate was not held" in said) is not held
+
+
 def test_requests_that_were_due_and_never_sent_held_the_rate_and_are_errors() -> None:
     dropped = document(arrivals(900, droppedIterations=100))
     assert reasons(result_of(dropped, OPEN)) == "10.00% of the requests had no right answer"

@@ -226,7 +226,7 @@ def judge_generator(
     if load is not None and figures.latency is not None:
         doubtful += [
             _breaks_littles_law(figures, cores, load, thinking, unread),
-            _rate_not_held(figures, load),
+            _rate_not_held(figures, load, within),
             _sessions_too_long(load, within),
             _late(figures, phase, load, within),
             _searched_by_thinkers(figures, load, within),
@@ -288,12 +288,12 @@ def _breaks_littles_law(
     return doubts.LITTLES_LAW.says(connections=connections, time=time, busy=busy)
 
 
-def _rate_not_held(figures: Figures, load: Load) -> Said | None:
+def _rate_not_held(figures: Figures, load: Load, within: WithinSessions) -> Said | None:
     if load.open is None or load.measured_seconds is None:
         return None
     due = load.open.rate * load.measured_seconds
-    # One request is due at the start: by as much the number may be off.
-    if abs(figures.requests - due) <= max(1.0, MAX_RATE_DEVIATION * due):
+    # One request is due at the start, and sessions are whole: by as much the number may be off.
+    if abs(figures.requests - due) <= max(within.most_steps, MAX_RATE_DEVIATION * due):
         return None
     held = figures.requests / load.measured_seconds
     return doubts.RATE_NOT_HELD.says(due=held, rate=load.open.rate)
