@@ -361,7 +361,7 @@ func (e *engine) issueDue(now int64) int64 {
 		}
 		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
-			e.rec.Drop(e.plan.Work.Steps(e.session()), now)
+			e.drop(e.session(), now)
 			e.arrivals.skip(e.arrivalStep)
 			continue
 		}
@@ -373,6 +373,13 @@ func (e *engine) issueDue(now int64) int64 {
 		now = e.now()
 	}
 	return noneLeft
+}
+
+// drop counts all requests of a session that does not begin.
+func (e *engine) drop(session int32, now int64) {
+	for _, step := range e.plan.Work.Sessions[session] {
+		e.rec.Drop(step.Request, now)
+	}
 }
 
 // openDue opens the connections whose turn has come, before the load begins, and gives the time to

@@ -222,6 +222,11 @@ func TestDroppedSessionsOfDifferentLengthsCountTheirOwnSteps(t *testing.T) {
 	if p.DroppedIterations < 60 || p.Requests+p.DroppedIterations != 120 {
 		t.Errorf("%d requests and %d dropped, expected 120", p.Requests, p.DroppedIterations)
 	}
+	for name, want := range map[string]int64{"look": 90, "login": 10, "create": 10, "read": 10} {
+		if one := p.Endpoints[name]; one.Requests+one.Dropped != want {
+			t.Errorf("%s: %d requests and %d dropped, expected %d", name, one.Requests, one.Dropped, want)
+		}
+	}
 }
 
 // The rate of an open load is that of its requests, whatever sessions they belong to.

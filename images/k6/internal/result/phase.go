@@ -37,6 +37,8 @@ type Phase struct {
 type Endpoint struct {
 	Requests int64 `json:"requests"`
 	Errors   int64 `json:"errors"`
+	// Due and given up without having been sent: among neither requests nor errors.
+	Dropped int64 `json:"dropped,omitempty"`
 	// What is still under way at the end is mostly asked of slow endpoints: each has its own.
 	CompletedInWindow int64  `json:"completedInWindow"`
 	Latency           string `json:"latency"`
@@ -106,6 +108,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 			to.inWindow += ep.inWindow
 			p.CompletedInWindow += ep.inWindow
 			to.errors += ep.errors
+			to.dropped += ep.dropped
 			to.latency.Merge(&ep.latency)
 			to.server.Merge(&ep.server)
 			to.connect.Merge(&ep.connect)
@@ -159,7 +162,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 }
 
 func (e *endpoint) encode() (*Endpoint, error) {
-	out := &Endpoint{Requests: e.requests, Errors: e.errors, CompletedInWindow: e.inWindow}
+	out := &Endpoint{Requests: e.requests, Errors: e.errors, Dropped: e.dropped, CompletedInWindow: e.inWindow}
 	var err error
 	if out.Latency, err = e.latency.Encode(); err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ type endpoint struct {
 	name     string
 	requests int64
 	errors   int64
+	dropped  int64
 	inWindow int64
 	latency  Histogram
 	server   Histogram
@@ -155,11 +156,12 @@ func (r *Recorder) Open() {
 	}
 }
 
-// Drop counts requests that were due and were given up, unsent, at that moment (nanoseconds since the
+// Drop counts a request that was due and was given up, unsent, at that moment (nanoseconds since the
 // epoch) of a phase whose start is known.
-func (r *Recorder) Drop(n, at int64) {
-	r.DropIterations(n)
-	r.second(int((at - r.start) / int64(time.Second))).dropped += n
+func (r *Recorder) Drop(endpoint int, at int64) {
+	r.DropIterations(1)
+	r.endpoints[endpoint].dropped++
+	r.second(int((at-r.start)/int64(time.Second))).dropped++
 }
 
 // DropIterations counts iterations of a script that were due and never begun. They are no requests: how

@@ -295,14 +295,15 @@ def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> 
         # takes its share of them.
         all_right = sum(max(0, one.requests - one.errors) for one in phase.endpoints.values())
         completed = _completed(phase) * right / all_right if all_right else 0.0
+    failed = endpoint.errors + endpoint.dropped
     return Figures(
-        requests=endpoint.requests,
-        errors=endpoint.errors,
+        requests=endpoint.requests + endpoint.dropped,
+        errors=failed,
         window_seconds=window,
         requests_per_second=completed / window if window > 0 else 0.0,
-        latency=_decode(endpoint.latency).response_times(endpoint.errors),
+        latency=_decode(endpoint.latency).response_times(failed),
         server_time=_decode(endpoint.server_time).latency(),
-        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(endpoint.errors),
+        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(failed),
     )
 
 
