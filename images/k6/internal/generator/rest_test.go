@@ -120,7 +120,14 @@ func TestAStepAfterAMissBeginsAfterARest(t *testing.T) {
 				what = "between"
 			}
 			order = append(order, what)
-			phase := &result.Phase{Requests: 9, Responses: 9, CompletedInWindow: int64(rate), WindowSeconds: 1}
+			var latency result.Histogram
+			for range 9 {
+				latency.Add(1000)
+			}
+			phase := &result.Phase{
+				Requests: 9, Responses: 9, CompletedInWindow: int64(rate), WindowSeconds: 1,
+				Endpoints: map[string]*result.Endpoint{"list": {Latency: encoded(t, &latency)}},
+			}
 			if rate > 100 {
 				phase.Responses = 0
 			}

@@ -138,12 +138,13 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 		}
 	}
 	asked := phase.Requests + phase.DroppedIterations
+	micros, answered := p99(latency, asked)
 	seen := saturation.Step{
 		Rate: rate, CompletedRate: completedRate(phase, s.thinks > 0), Seconds: phase.WindowSeconds,
-		P99Us:     latency.ValueAtQuantile(99),
+		P99Us:     micros,
 		ErrorRate: float64(asked-phase.Responses) / float64(max(asked, 1)),
 	}
-	seen.Met = phase.Responses > 0 && seen.ErrorRate <= s.objective.ErrorRate &&
+	seen.Met = answered && seen.ErrorRate <= s.objective.ErrorRate &&
 		float64(seen.P99Us) <= s.objective.P99Seconds*1e6 && !s.fallsBehind(&seen)
 	late := hdrhistogram.New(1, result.MaxMicroseconds, 3)
 	if err := merge(late, phase.Lateness); err != nil {
@@ -155,6 +156,16 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 	}
 	seen.Late = s.late(rate, time.Duration(late.ValueAtQuantile(99))*time.Microsecond, took)
 	return seen, nil
+}
+
+// p99 is the 99th percentile, in microseconds, of so many requests, of which one without a right answer is slower than
+// all others; false: it is the one of such a request.
+func p99(right *hdrhistogram.Histogram, asked int64) (int64, bool) {
+	rank := (99*asked + 99) / 100
+	if rank == 0 || rank > right.TotalCount() {
+		return 0, false
+	}
+	return right.ValueAtQuantile(100 * float64(rank) / float64(right.TotalCount())), true
 }
 
 // fallsBehind says that the queue grows, and the objective is met only as long as it is short: a step may end before

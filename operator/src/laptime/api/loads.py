@@ -210,7 +210,11 @@ class SaturationLoad(_Arriving):
         "most half of a step."
     )
     error_rate: float = Field(
-        0.001, description="Largest share of requests without a right answer.", ge=0, le=1
+        0.001,
+        description="Largest share of requests without a right answer. They are slower than all "
+        "others: with more than 0.01 of them there is no p99 that is good.",
+        ge=0,
+        le=1,
     )
     start_rate: int = Field(
         100,
