@@ -26,12 +26,16 @@ STORED = {
     "connection tracking of node a dropped 1,203 packets": doubts.TRACKING_LOST,
     "the generator sent 1 of 100 requests 3 ms late or more, which their response times include "
     "(p99 1.2e+04 ms)": doubts.GENERATOR_LATE,
+    "users who think keep some 20 of the 20 connections, so that others may have waited for one: "
+    "that is the load's limit and not the server's": doubts.THINKERS,
     "Little's law does not hold: 10 connections, but throughput times mean response time is 8.31": (
         doubts.LITTLES_LAW
     ),
     "Little's law does not hold: 10 connections, but throughput times mean response time and think "
     "time is 8.31": doubts.LITTLES_LAW,
     "the rate was not held: 900.0 requests/s were due instead of 1,000": doubts.RATE_NOT_HELD,
+    "users of a session think for 4 s before a request on average, too long for 5 s at a rate: the "
+    "server was asked for less than that at a time": doubts.SESSIONS_TOO_LONG,
     "the first 2 s were 9% slower than the rest: make the warm-up longer": doubts.WARMING_UP,
     "the first 2 s were 9% faster than the rest: server, database or machine slowed down": (
         doubts.SLOWING_DOWN

@@ -373,6 +373,8 @@ def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:
         low, high = content.get("startRate", 100), content.get("maxRate", 100_000)
         if low > high:
             content["startRate"], content["maxRate"] = high, low
+        if 2 * parse_duration(content["p99"]) > parse_duration(content.get("step", "5s")):
+            content["p99"] = "500ms"
     elif shape == "script":
         if "image" in content and random.random() < 0.3:
             content.pop("configMap", None)

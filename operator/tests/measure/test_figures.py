@@ -72,6 +72,17 @@ def test_a_request_that_was_due_and_never_sent_is_an_error() -> None:
     assert figures.errors_by_kind == {"dropped": 3}
 
 
+def test_what_was_never_sent_is_an_error_of_its_endpoint_too() -> None:
+    measured = phase([1000] * 90, errors=1, droppedIterations=10)
+    measured["endpoints"]["list"]["dropped"] = 10
+    whole, of_list = (one := result_of(document(measured))).figures, one.endpoints["list"]
+    assert whole is not None
+    assert (of_list.requests, of_list.errors) == (whole.requests, whole.errors) == (101, 11)
+    assert of_list.latency == whole.latency
+    assert of_list.latency is not None
+    assert (of_list.latency.p80_seconds, of_list.latency.p90_seconds) == (0.001, None)
+
+
 def test_a_clean_trial_is_valid() -> None:
     result = result_of(document(phase([1000] * 1000)))
     assert (result.validity, result.validity_reasons) == (Validity.VALID, [])

@@ -190,16 +190,17 @@ def test_the_parts_of_several_generators_make_the_whole(
 )
 @settings(deadline=None)
 def test_the_figures_are_those_of_one_generator(samples: list[int], count: int) -> None:
+    def dropping(part: list[int], share: int) -> dict[str, Any]:
+        """Return a phase that one request of each generator was given up in, and one failed in."""
+        made = phase(part, errors=share, durationSeconds=2.0, droppedIterations=share)
+        made["endpoints"]["list"]["dropped"] = share
+        return made
+
     parts = [samples[index::count] for index in range(count)]
-    whole = trial_result(TRIAL, printed(phase(samples, errors=count, durationSeconds=2.0)))
+    whole = trial_result(TRIAL, printed(dropping(samples, count)))
     several = trial_result(
         TRIAL,
-        merged(
-            [
-                printed(phase(part, errors=1, durationSeconds=2.0), (index, count))
-                for index, part in enumerate(parts)
-            ]
-        ),
+        merged([printed(dropping(part, 1), (index, count)) for index, part in enumerate(parts)]),
     )
     assert several.figures == whole.figures
     assert several.endpoints == whole.endpoints

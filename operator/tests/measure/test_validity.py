@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api import doubts
-from laptime.api.doubts import Bearing, doubt
+from laptime.api.doubts import Bearing, doubt, leaves_end_open
 from laptime.api.evidence import DatabaseEvidence, TierEvidence
 from laptime.api.isolation import Quietness
 from laptime.api.loads import Load
@@ -27,6 +28,7 @@ from laptime.measure import (
 from laptime.measure.generator import GeneratorStatement
 from laptime.measure.statements import statements_of_work
 from laptime.measure.validity import Judgement
+from laptime.plan import SentSession
 from tests.measure.samples import TRIAL, document, histogram, line, phase
 from tests.slow import within
 
@@ -55,15 +57,20 @@ SPEC = BenchmarkRunSpec.model_validate(
     }
 )
 CLOSED, OPEN, SCRIPT, SEARCH, RAMP, STAIRS = SPEC.loads
+WIDE = {"rate": 100, "maxConnections": 50}
 LIST = [Request(name="list", path="/", statements=1)]
 
 
 def result_of(
-    content: dict[str, Any], load: Load = CLOSED, requests: list[Request] | None = None
+    content: dict[str, Any],
+    load: Load = CLOSED,
+    requests: list[Request] | None = None,
+    sessions: Sequence[SentSession] = (),
 ) -> TrialResult:
     parsed = parse_generator_output(line(content))
     assert isinstance(parsed, GeneratorResult), parsed
-    return trial_result(TRIAL, parsed, load, LIST if requests is None else requests)
+    asked = LIST if requests is None else requests
+    return trial_result(TRIAL, parsed, load, asked, sessions=sessions)
 
 
 def busy(share: float = 1.0, **more: Any) -> dict[str, Any]:
@@ -161,10 +168,37 @@ def test_a_rate_that_was_held() -> None:
     assert reasons(result_of(document(arrivals()), OPEN)) == ""
 
 
+def session(think: str, *names: str) -> list[SentSession]:
+    """Return a session whose users think after each of these requests."""
+    asked = {"path": "/", "thinkTime": {"min": think}}
+    steps = [Request.model_validate({"name": name, **asked}) for name in names]
+    return [SentSession("s", 1, tuple(steps))]
+
+
+@pytest.mark.parametrize(("think", "doubtful"), [("500ms", False), ("510ms", True)])
+def test_a_rate_that_was_not_there_because_sessions_take_too_long(
+    think: str, doubtful: bool
+) -> None:
+    said = reasons(result_of(document(arrivals()), OPEN, sessions=session(think, "a", "b", "c")))
+    assert said == doubtful * (
+        "users of a session think for 0.51 s before a request on average, too long for 10 s at a "
+        "rate: the server was asked for less than that at a time"
+    )
+    closed = result_of(document(busy()), sessions=session("4s", "a", "b", "c"))
+    assert reasons(closed) == ""
+
+
 def test_a_rate_that_was_not_held() -> None:
     assert reasons(result_of(document(arrivals(990)), OPEN)) == (
         "the rate was not held: 99.0 requests/s were due instead of 100"
     )
+
+
+@pytest.mark.parametrize(("count", "held"), [(95, False), (96, True), (104, True), (105, False)])
+def test_a_rate_is_held_but_for_the_requests_of_a_session(count: int, held: bool) -> None:
+    load = Load.model_validate({**OPEN.to_wire(), "open": {"rate": 10, "duration": "10s"}})
+    said = reasons(result_of(document(arrivals(count)), load, sessions=session("0s", *"abcd")))
+    assert ("the rate was not held" in said) is not held
 
 
 def test_requests_that_were_due_and_never_sent_held_the_rate_and_are_errors() -> None:
@@ -193,6 +227,87 @@ def test_a_late_generator_is_in_the_response_times(load: Load) -> None:
 def test_lateness_that_does_not_matter_or_is_the_servers(latency: int, lateness: list[int]) -> None:
     content = document(arrivals(latency=latency, lateness=histogram(lateness)))
     assert reasons(result_of(content, OPEN)) == ""
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"open": {"rate": 2000, "duration": "10s"}},
+        {"stairs": {"steps": [{"rate": 100, "duration": "5s"}, {"rate": 5000, "duration": "5s"}]}},
+        {"ramp": {"from": 5000, "to": 100, "duration": "10s"}},
+    ],
+)
+@pytest.mark.parametrize("most_late_ms", [100, 900])
+def test_a_generator_that_is_very_late_is_no_less_late(
+    shape: dict[str, Any], most_late_ms: int
+) -> None:
+    # Answers take 2 ms from when they were asked for: of the 1000 connections 10 are in use.
+    late = [1000 * most_late_ms * n // 20_000 for n in range(20_000)]
+    content = phase(
+        [2_000 + one for one in late],
+        window=10.0,
+        lateness=histogram([max(one, 1) for one in late]),
+    )
+    content["endpoints"]["list"]["uncorrectedLatency"] = histogram([2_000] * 20_000)
+    load = Load.model_validate({"name": "late", **shape})
+    assert "the generator sent 1 of 100 requests" in reasons(result_of(document(content), load))
+
+
+@pytest.mark.parametrize(("hung", "says"), [(16, "the generator sent 1 of 100"), (18, "")])
+def test_connections_that_wait_for_a_time_out_are_in_use(hung: int, says: str) -> None:
+    # Of the 50 connections one is busy, and each that hangs for 15 s of the 10 takes 1.5.
+    content = phase(
+        [112_000] * 20_000, errors=hung, window=10.0, lateness=histogram([102_000] * 20_000)
+    )
+    content["endpoints"]["list"]["uncorrectedLatency"] = histogram([500] * 20_000)
+    shape = {"rate": 2000, "duration": "10s", "maxConnections": 50}
+    load = Load.model_validate({"name": "hangs", "open": shape, "timeout": "15s"})
+    said = reasons(result_of(document(content), load))
+    assert said.startswith(says)
+    assert bool(said) is bool(says)
+
+
+@pytest.mark.parametrize(
+    ("think", "says"),
+    [
+        ("1ms", "the generator sent 1 of 100"),
+        # With 50 ms of response time 5 of the 50 connections are busy, and 20 are kept, or 21.
+        ("298ms", "the generator sent 1 of 100"),
+        ("310ms", ""),
+        (
+            "376ms",
+            "users who think keep some 25 of the 50 connections, so that others may have waited "
+            "for one: that is the load's limit and not the server's",
+        ),
+        ("3s", "users who think keep some 50 of the 50 connections"),
+    ],
+)
+def test_connections_that_users_keep_while_they_think_are_not_free(think: str, says: str) -> None:
+    load = Load.model_validate({**OPEN.to_wire(), "open": {**WIDE, "duration": "1000s"}})
+    late = phase([50_000] * 100_000, window=1000.0, lateness=histogram([8_000] * 100))
+    said = reasons(result_of(document(late), load, sessions=session(think, "a", "b", "c")))
+    assert said.startswith(says)
+    assert bool(said) is bool(says)
+    in_time = phase([50_000] * 100_000, window=1000.0, lateness=histogram([60] * 100))
+    assert reasons(result_of(document(in_time), load, sessions=session(think, "a", "b", "c"))) == ""
+
+
+@pytest.mark.parametrize(("think", "doubtful"), [("1s", False), ("1100ms", True)])
+def test_a_search_that_may_have_ended_where_users_keep_the_connections(
+    think: str, doubtful: bool
+) -> None:
+    shape = {**SEARCH.to_wire()["saturation"], "step": "100s", "maxConnections": 750}
+    load = Load.model_validate({**SEARCH.to_wire(), "saturation": shape})
+    found = {"p99Seconds": 0.05, "errorRate": 0.001, "steps": [], "low": 500, "high": 550}
+    content = {**document(phase([5_000] * 5000, window=10.0)), "saturation": found}
+    (said, *_) = result_of(
+        content, load, sessions=session(think, "a", "b", "c")
+    ).validity_reasons or [""]
+    assert said == doubtful * (
+        "users who think keep some 403 of the 750 connections, so that others may have waited for "
+        "one: that is the load's limit and not the server's"
+    )
+    assert leaves_end_open(said) is doubtful
 
 
 @pytest.mark.parametrize("load", [RAMP, STAIRS])

@@ -75,6 +75,7 @@ func probe(ctx context.Context, plan *loop.Plan) (time.Duration, error) {
 	one.Total, one.Duration = probeRequests, probeSeconds
 	one.Connections, one.Streams, one.Threads = 1, 1, 1
 	one.Latencies, one.Progress, one.Live = nil, nil, nil
+	one.Work = plan.Work.WithoutThinking()
 	phase, _, err := loop.Run(ctx, &one)
 	if err != nil || 2*phase.Responses <= phase.Requests {
 		return 0, err

@@ -120,7 +120,14 @@ func TestAStepAfterAMissBeginsAfterARest(t *testing.T) {
 				what = "between"
 			}
 			order = append(order, what)
-			phase := &result.Phase{Requests: 9, Responses: 9, WindowSeconds: 1}
+			var latency result.Histogram
+			for range 9 {
+				latency.Add(1000)
+			}
+			phase := &result.Phase{
+				Requests: 9, Responses: 9, CompletedInWindow: int64(rate), WindowSeconds: 1,
+				Endpoints: map[string]*result.Endpoint{"list": {Latency: encoded(t, &latency)}},
+			}
 			if rate > 100 {
 				phase.Responses = 0
 			}
@@ -152,6 +159,11 @@ func TestAGeneratorThatIsLateByItselfIsTheOneThatIsLate(t *testing.T) {
 			t.Errorf("%s: %v", one.what, late)
 		}
 	}
+	s.thinks = 90 * time.Millisecond
+	if !s.late(5000, 6*time.Millisecond, 9*time.Millisecond) || s.late(5000, 6*time.Millisecond, 11*time.Millisecond) {
+		t.Error("users who think keep 450 of 1000 connections, and with 50 more nobody knows")
+	}
+	s.thinks = 0
 	s.objective.P99Seconds = 0.001
 	if s.late(5000, 900*time.Microsecond, time.Millisecond) {
 		t.Error("less than a millisecond is late")

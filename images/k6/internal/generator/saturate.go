@@ -27,7 +27,7 @@ func drive(ctx context.Context, trial *spec.Trial, plan *loop.Plan, out *result.
 	}
 	tries := uint64(0)
 	s := &steps{
-		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout,
+		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout, thinks: plan.Work.ThinkWithin(),
 		run: func(rate float64) (*result.Phase, loop.Cost, error) {
 			tries++
 			return loop.Run(ctx, stepOf(plan, rate, tries))
@@ -63,6 +63,7 @@ type steps struct {
 	objective *spec.Saturation
 	users     int           // most requests under way
 	timeout   time.Duration // of a request
+	thinks    time.Duration // for each request, its user with a connection of his own
 	run       func(rate float64) (*result.Phase, loop.Cost, error)
 	// Waits until the server is as at first, and says whether it is.
 	rest func() (bool, error)
@@ -137,13 +138,14 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 		}
 	}
 	asked := phase.Requests + phase.DroppedIterations
+	micros, answered := p99(latency, asked)
 	seen := saturation.Step{
-		Rate: rate, CompletedRate: completedRate(phase), Seconds: phase.WindowSeconds,
-		P99Us:     latency.ValueAtQuantile(99),
+		Rate: rate, CompletedRate: completedRate(phase, s.thinks > 0), Seconds: phase.WindowSeconds,
+		P99Us:     micros,
 		ErrorRate: float64(asked-phase.Responses) / float64(max(asked, 1)),
 	}
-	seen.Met = phase.Responses > 0 && seen.ErrorRate <= s.objective.ErrorRate &&
-		float64(seen.P99Us) <= s.objective.P99Seconds*1e6
+	seen.Met = answered && seen.ErrorRate <= s.objective.ErrorRate &&
+		float64(seen.P99Us) <= s.objective.P99Seconds*1e6 && !s.fallsBehind(&seen)
 	late := hdrhistogram.New(1, result.MaxMicroseconds, 3)
 	if err := merge(late, phase.Lateness); err != nil {
 		return seen, err
@@ -156,6 +158,24 @@ func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error
 	return seen, nil
 }
 
+// p99 is the 99th percentile, in microseconds, of so many requests, of which one without a right answer is slower than
+// all others; false: it is the one of such a request.
+func p99(right *hdrhistogram.Histogram, asked int64) (int64, bool) {
+	rank := (99*asked + 99) / 100
+	if rank == 0 || rank > right.TotalCount() {
+		return 0, false
+	}
+	return right.ValueAtQuantile(100 * float64(rank) / float64(right.TotalCount())), true
+}
+
+// fallsBehind says that the queue grows, and the objective is met only as long as it is short: a step may end before
+// it has taken the time that is good. The errors that are allowed are no queue.
+func (s *steps) fallsBehind(seen *saturation.Step) bool {
+	right := *seen
+	right.Rate *= 1 - seen.ErrorRate
+	return right.Broken()
+}
+
 const (
 	// What takes less is not the generator's fault, nor a matter for the objective.
 	noLateness = time.Millisecond
@@ -163,13 +183,14 @@ const (
 )
 
 // late says that the generator did not send in time, by the 99th percentiles of lateness and of the
-// time from sent to answered. Requests are sent late, too, when all connections are busy, and that is
-// the server's: where as many as half of them may have been under way at a time nobody knows.
+// time from sent to answered. Requests are sent late, too, when all connections are busy, or kept by users
+// who think, and that is the server's, or the load's: where as many as half of them may have been taken at a time nobody
+// knows.
 func (s *steps) late(rate float64, lateness, took time.Duration) bool {
 	if lateness < noLateness || lateness.Seconds() <= lateShare*s.objective.P99Seconds {
 		return false
 	}
-	return rate*took.Seconds() <= float64(s.users)/2
+	return rate*(took+s.thinks).Seconds() <= float64(s.users)/2
 }
 
 // merge adds a histogram as it stands in a result; empty: there is none.
@@ -189,9 +210,14 @@ func merge(into *hdrhistogram.Histogram, encoded string) error {
 // counting against the server. The window of the answers leaves that out where all take about as long
 // as the shortest one. Where response times vary, but lie below half of the step, a steady state is
 // reached after that half: from there on as many answers leave as requests arrive. A server that
-// falls behind is seen to do so in both.
-func completedRate(phase *result.Phase) float64 {
-	whole := float64(phase.CompletedInWindow) / phase.WindowSeconds
+// falls behind is seen to do so in both. Users who think send the later steps of their sessions later: what has not
+// been asked for by the end of the step says nothing of how much a server can do at a time.
+func completedRate(phase *result.Phase, thinks bool) float64 {
+	completed := phase.CompletedInWindow
+	if thinks {
+		completed = phase.CompletedInTime
+	}
+	whole := float64(completed) / phase.WindowSeconds
 	half := float64(phase.CompletedInSecondHalf) / (phase.WindowSeconds / 2)
 	return max(whole, half)
 }

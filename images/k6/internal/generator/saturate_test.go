@@ -8,6 +8,7 @@ import (
 
 	"laptime.dev/k6/internal/loop"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/saturation"
 	"laptime.dev/k6/internal/spec"
 )
 
@@ -19,9 +20,12 @@ func searched(t *testing.T, from, most float64, meets func(rate float64) bool) (
 	s := &steps{objective: objective, users: 100, timeout: time.Second, rest: func() (bool, error) { return true, nil }}
 	s.run = func(rate float64) (*result.Phase, loop.Cost, error) {
 		var latency result.Histogram
-		latency.Add(1000)
+		takes := int64(1000)
 		if !meets(rate) {
-			latency.Add(2_000_000)
+			takes = 2_000_000
+		}
+		for range int64(rate) {
+			latency.Add(takes)
 		}
 		phase := &result.Phase{
 			Requests: int64(rate), Responses: int64(rate), CompletedInWindow: int64(rate), WindowSeconds: 1,
@@ -184,6 +188,78 @@ func TestTheRateOfAServerWithAQueueIsFound(t *testing.T) {
 		}
 		if math.Abs(float64(at.phase.Requests)-found.Low*stepSeconds) > 1 {
 			t.Errorf("%d requests in the step that counts, at %v/s", at.phase.Requests, found.Low)
+		}
+	}
+}
+
+// Where the p99 that is good is not small beside a step, the queue of an overloaded server has not got that long by
+// its end.
+func TestARateThatAServerFallsBehindIsNotMet(t *testing.T) {
+	for _, p99 := range []float64{0.5, 1, 2.5} {
+		objective := &spec.Saturation{P99Seconds: p99, ErrorRate: 0.01, StartRate: 190, MaxRate: 5000, StepSeconds: stepSeconds}
+		s := &steps{objective: objective, users: 10_000, timeout: longestAnswer(objective), rest: func() (bool, error) { return true, nil }}
+		s.run = func(rate float64) (*result.Phase, loop.Cost, error) {
+			return phaseOf(t, rate, queue(500, 0.001)), loop.Cost{}, nil
+		}
+		found, _, err := s.search()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Low < 470 || found.Low > 515 || found.High > 540 {
+			t.Errorf("p99 %v s: %v … %v of a server with 500/s", p99, found.Low, found.High)
+		}
+	}
+}
+
+// The p99 is that of all requests, of which one without a right answer is slower than all others, as everywhere.
+func TestThePercentileOfAStepIsOfAllRequests(t *testing.T) {
+	for _, one := range []struct {
+		failed, dropped, slow int64 // of 1000
+		met                   bool
+	}{
+		{failed: 10, met: true},
+		{failed: 11},
+		{failed: 20},
+		{dropped: 10, met: true},
+		{dropped: 11},
+		{failed: 5, slow: 5, met: true},
+		{failed: 5, slow: 6},
+		{slow: 10, met: true},
+		{slow: 11},
+	} {
+		recorder := result.NewRecorder(time.Unix(1_700_000_000, 0), 0, []string{"list"})
+		recorder.SetWindowEnd(1e9)
+		recorder.Open()
+		for i := range int64(1000) {
+			sample := result.Sample{Issued: i * 1e6, Done: i*1e6 + 1e6, Status: 200}
+			switch {
+			case i < one.dropped:
+				recorder.Drop(0, i*1e6)
+				continue
+			case i < one.dropped+one.failed:
+				sample.Status, sample.Kind = 503, result.Status
+			case i < one.dropped+one.failed+one.slow:
+				sample.Done += 200e6
+			}
+			recorder.Record(&sample)
+		}
+		phase, err := result.Merge(recorder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &steps{objective: &spec.Saturation{P99Seconds: 0.1, ErrorRate: 0.05}, users: 100, timeout: time.Second}
+		if seen, err := s.judge(1000, phase); err != nil || seen.Met != one.met {
+			t.Errorf("%+v: %+v, %v", one, seen, err)
+		}
+	}
+}
+
+// Errors that the objective allows are no queue.
+func TestErrorsThatAreAllowedAreNoQueue(t *testing.T) {
+	s := &steps{}
+	for errors, behind := range map[float64]bool{0: true, 0.01: true, 0.02: false} {
+		if s.fallsBehind(&saturation.Step{Rate: 1000, CompletedRate: 965, ErrorRate: errors}) != behind {
+			t.Errorf("965 of 1000 requests/s with a share of errors of %v", errors)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (e *engine) issue(id int32, now, due int64) {
 		// not sent.
 		e.usedUp.Store(true)
 		if e.plan.Rate > 0 && due == c.began {
-			e.rec.Drop(work.Steps(c.user.Session()), now)
+			e.drop(c.user.Session(), now)
 		}
 		work.Advance(&c.user, false)
 		e.release(id)

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -245,6 +246,7 @@ func (e *engine) run() {
 		if !e.begun && now >= e.start {
 			e.begun = true
 			e.settle()
+			e.spread()
 			began, cpu = now, usage(unix.RUSAGE_THREAD)
 			if e.settled.CompareAndSwap(false, true) {
 				e.cpuBefore = processCPU() // without the handshakes of connections that were opened before
@@ -359,7 +361,7 @@ func (e *engine) issueDue(now int64) int64 {
 		}
 		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
-			e.rec.Drop(e.plan.Work.Steps(e.session()), now)
+			e.drop(e.session(), now)
 			e.arrivals.skip(e.arrivalStep)
 			continue
 		}
@@ -371,6 +373,13 @@ func (e *engine) issueDue(now int64) int64 {
 		now = e.now()
 	}
 	return noneLeft
+}
+
+// drop counts all requests of a session that does not begin.
+func (e *engine) drop(session int32, now int64) {
+	for _, step := range e.plan.Work.Sessions[session] {
+		e.rec.Drop(step.Request, now)
+	}
 }
 
 // openDue opens the connections whose turn has come, before the load begins, and gives the time to
@@ -421,6 +430,20 @@ func (e *engine) settle() {
 			e.free = append(e.free, int32(i))
 		}
 	}
+}
+
+// spread has the users of a closed load who think begin as they are at any later moment: each at some moment of a
+// think time. All at once they would be a burst that no other second has.
+func (e *engine) spread() {
+	pauses := e.plan.Work.Pauses()
+	if e.plan.Rate > 0 || pauses == nil {
+		return
+	}
+	e.wake(math.MaxInt64)
+	for _, id := range e.free {
+		e.thinking.push(rest{id, e.start + int64(pauses.Draw(e.random))})
+	}
+	e.free = e.free[:0]
 }
 
 // session is the next one to begin; the one after it comes the next time. One that is dropped has its turn as well,

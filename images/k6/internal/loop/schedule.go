@@ -85,7 +85,7 @@ func newSequence(p *Plan, first int64) sequence {
 	q := sequence{schedule: p.schedule(), arrivals: p.Arrivals, next: -1}
 	q.each = float64(p.Work.RoundSteps()) / float64(len(p.Work.Order))
 	// Rates are of requests: sessions of many are as many fewer.
-	q.total = int64(math.Ceil(math.Ceil(q.schedule.area()-1e-9) / q.each))
+	q.total = max(1, int64(math.Round(q.schedule.area()/q.each)))
 	q.random = rand.New(rand.NewPCG(p.Seed, 1))
 	q.skip(first + 1)
 	return q

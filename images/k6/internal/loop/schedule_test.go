@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"laptime.dev/k6/internal/session"
 )
 
 func TestAnEvenScheduleIsEven(t *testing.T) {
@@ -82,6 +84,24 @@ func times(plan *Plan, loops int64) []float64 {
 	}
 	slices.Sort(due)
 	return due
+}
+
+// As many sessions begin as come nearest to the rate: one more or less is a session's worth of requests.
+func TestSessionsAreAsManyAsComeNearestToTheRate(t *testing.T) {
+	_, work := shopping(t, 10, session.Cycle, session.Think{})
+	for _, one := range []struct {
+		rate     float64
+		seconds  time.Duration
+		sessions int
+	}{{4, 4, 5}, {17, 1, 6}, {16, 1, 5}, {300, 1, 100}, {1, 1, 1}, {31, 30, 310}} {
+		for _, arrivals := range []Arrivals{Even, Poisson} {
+			plan := &Plan{Work: work, Rate: one.rate, EndRate: one.rate, Duration: one.seconds * time.Second, Arrivals: arrivals}
+			due := times(plan, 2)
+			if len(due) != one.sessions || due[len(due)-1] >= float64(one.seconds) {
+				t.Errorf("%d sessions of 3, until %v s, at %v/s for %d s, expected %d", len(due), due[len(due)-1], one.rate, one.seconds, one.sessions)
+			}
+		}
+	}
 }
 
 func poisson(t *testing.T, seed uint64, stretches ...Stretch) *Plan {

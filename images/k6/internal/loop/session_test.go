@@ -222,6 +222,11 @@ func TestDroppedSessionsOfDifferentLengthsCountTheirOwnSteps(t *testing.T) {
 	if p.DroppedIterations < 60 || p.Requests+p.DroppedIterations != 120 {
 		t.Errorf("%d requests and %d dropped, expected 120", p.Requests, p.DroppedIterations)
 	}
+	for name, want := range map[string]int64{"look": 90, "login": 10, "create": 10, "read": 10} {
+		if one := p.Endpoints[name]; one.Requests+one.Dropped != want {
+			t.Errorf("%s: %d requests and %d dropped, expected %d", name, one.Requests, one.Dropped, want)
+		}
+	}
 }
 
 // The rate of an open load is that of its requests, whatever sessions they belong to.
@@ -266,15 +271,61 @@ func TestTimedUsersOfAClosedLoadThink(t *testing.T) {
 			Connections: 50, Duration: time.Second, KeepAlive: true,
 		})
 		only(t, p, "", 0)
-		// The mean of an equilibrium that is not yet there, from 50 who begin together: 500 or so.
-		if n := float64(requests.Load()); n < 470-noise()/100 || n > 560 {
-			wrong = append(wrong, complain("requests", 1, n, 520))
+		if n := float64(requests.Load()); n < 470-noise()/100 || n > 530 {
+			wrong = append(wrong, complain("requests", 1, n, 500))
 		}
 		if connections.Load() != 50 {
 			t.Errorf("%d connections for 50 users", connections.Load())
 		}
 		return wrong
 	})
+}
+
+// Users who think for an hour send next to nothing in a moment, also in the first one, with their connections there.
+func TestUsersWhoThinkDoNotBeginAllAtOnce(t *testing.T) {
+	hour := session.Think{Least: time.Hour, Most: time.Hour}
+	for _, thinks := range []int{0, 1} {
+		server, requests, connections := serve(t, hello)
+		var list []Request
+		var texts []session.Request
+		for i, name := range []string{"first", "second"} {
+			text := session.Request{Name: name, Method: http.MethodGet, Target: "http://test", Path: "/", KeepAlive: true}
+			if i == thinks {
+				text.Think = hour
+			}
+			list, texts = append(list, Request{Name: name, ExpectStatus: 200}), append(texts, text)
+		}
+		work := workOf(t, texts, nil, []session.Session{{Name: "s", Weight: 1, Steps: []string{"first", "second"}}})
+		p := drive(t, server.Listener.Addr().String(), Plan{
+			Requests: list, Work: work, Connections: 100, Duration: 300 * time.Millisecond, KeepAlive: true,
+			ConnectOver: 300 * time.Millisecond,
+		})
+		if n := requests.Load(); n > 4 || p.Requests != n {
+			t.Errorf("thinking after step %d: %d requests of 100 users", thinks, n)
+		}
+		if n := connections.Load(); n < 50 {
+			t.Errorf("thinking after step %d: %d connections of 100 opened before", thinks, n)
+		}
+	}
+}
+
+func TestALoadByRequestsOfUsersWhoThinkHasThemAll(t *testing.T) {
+	server, requests, _ := serve(t, hello)
+	text := []session.Request{{
+		Name: "list", Method: http.MethodGet, Target: "http://test", Path: "/", KeepAlive: true,
+		Think: session.Think{Most: 40 * time.Millisecond},
+	}}
+	for _, total := range []int64{10, 55} {
+		requests.Store(0)
+		p := drive(t, server.Listener.Addr().String(), Plan{
+			Requests: []Request{{Name: "list", ExpectStatus: 200}}, Work: workOf(t, text, nil, nil),
+			Connections: 10, Total: total, KeepAlive: true,
+		})
+		only(t, p, "", 0)
+		if requests.Load() != total || p.Responses != total {
+			t.Errorf("%d requests, %d answers, expected %d", requests.Load(), p.Responses, total)
+		}
+	}
 }
 
 // A user who gets no answer thinks as one who gets a wrong one does, so that both are asked for as often.

@@ -18,7 +18,8 @@ type Phase struct {
 	Responses         int64   `json:"responses"`
 	WindowSeconds     float64 `json:"windowSeconds"`
 	CompletedInWindow int64   `json:"completedInWindow"`
-	// Open loads: right answers that ended in the second half of the time in which requests are due.
+	// Open loads: right answers that ended in the time in which sessions are due, and in its second half.
+	CompletedInTime       int64                `json:"-"`
 	CompletedInSecondHalf int64                `json:"-"`
 	Errors                map[string]int64     `json:"errors"`
 	StatusCodes           map[string]int64     `json:"statusCodes"`
@@ -36,6 +37,8 @@ type Phase struct {
 type Endpoint struct {
 	Requests int64 `json:"requests"`
 	Errors   int64 `json:"errors"`
+	// Due and given up without having been sent: among neither requests nor errors.
+	Dropped int64 `json:"dropped,omitempty"`
 	// What is still under way at the end is mostly asked of slow endpoints: each has its own.
 	CompletedInWindow int64  `json:"completedInWindow"`
 	Latency           string `json:"latency"`
@@ -87,6 +90,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 		p.BytesReceived += r.bytes
 		p.DroppedIterations += r.dropped
 		p.Retried += r.retried
+		p.CompletedInTime += r.inTime
 		p.CompletedInSecondHalf += r.inHalf
 		for kind := Timeout; kind < kinds; kind++ {
 			p.Errors[kindNames[kind]] += r.errors[kind]
@@ -104,6 +108,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 			to.inWindow += ep.inWindow
 			p.CompletedInWindow += ep.inWindow
 			to.errors += ep.errors
+			to.dropped += ep.dropped
 			to.latency.Merge(&ep.latency)
 			to.server.Merge(&ep.server)
 			to.connect.Merge(&ep.connect)
@@ -157,7 +162,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 }
 
 func (e *endpoint) encode() (*Endpoint, error) {
-	out := &Endpoint{Requests: e.requests, Errors: e.errors, CompletedInWindow: e.inWindow}
+	out := &Endpoint{Requests: e.requests, Errors: e.errors, Dropped: e.dropped, CompletedInWindow: e.inWindow}
 	var err error
 	if out.Latency, err = e.latency.Encode(); err != nil {
 		return nil, err

@@ -44,6 +44,7 @@ type endpoint struct {
 	name     string
 	requests int64
 	errors   int64
+	dropped  int64
 	inWindow int64
 	latency  Histogram
 	server   Histogram
@@ -89,7 +90,8 @@ type Recorder struct {
 	openFrom  int
 	spare     []*Histogram
 	windowEnd int64 // 0: the window ends with the last response
-	inHalf    int64 // right answers within the second half of the window, not shifted
+	inTime    int64 // right answers within the window, not shifted
+	inHalf    int64 // those of its second half
 }
 
 // NewRecorder makes a recorder for the named endpoints. Sample times count from epoch; the phase
@@ -154,11 +156,12 @@ func (r *Recorder) Open() {
 	}
 }
 
-// Drop counts requests that were due and were given up, unsent, at that moment (nanoseconds since the
+// Drop counts a request that was due and was given up, unsent, at that moment (nanoseconds since the
 // epoch) of a phase whose start is known.
-func (r *Recorder) Drop(n, at int64) {
-	r.DropIterations(n)
-	r.second(int((at - r.start) / int64(time.Second))).dropped += n
+func (r *Recorder) Drop(endpoint int, at int64) {
+	r.DropIterations(1)
+	r.endpoints[endpoint].dropped++
+	r.second(int((at-r.start)/int64(time.Second))).dropped++
 }
 
 // DropIterations counts iterations of a script that were due and never begun. They are no requests: how
@@ -251,7 +254,11 @@ func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 	if s.Done <= r.windowEnd+ep.shortest {
 		ep.inWindow++
 	}
-	if s.Done <= r.windowEnd && s.Done > (r.start+r.windowEnd)/2 {
+	if s.Done > r.windowEnd {
+		return
+	}
+	r.inTime++
+	if s.Done > (r.start+r.windowEnd)/2 {
 		r.inHalf++
 	}
 }

@@ -148,16 +148,19 @@ func TestSecondsTakeSamplesOutOfOrder(t *testing.T) {
 func TestWhatIsGivenUpUnsentIsInItsSecond(t *testing.T) {
 	r := NewRecorder(time.Now(), 5e8, []string{"list"})
 	r.Record(&Sample{Issued: 5e8, Done: 6e8, Status: 200})
-	r.Drop(2, 16e8)
-	r.Drop(1, 17e8)
+	for _, at := range []int64{16e8, 16e8, 17e8} {
+		r.Drop(0, at)
+	}
 	r.Record(&Sample{Issued: 17e8, Done: 18e8, Kind: Timeout})
 	// After the last answer.
-	r.Drop(4, 36e8)
+	for range 4 {
+		r.Drop(0, 36e8)
+	}
 	p, err := Merge(r, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Seconds) != 4 || p.Requests != 4 || p.DroppedIterations != 14 {
+	if len(p.Seconds) != 4 || p.Requests != 4 || p.DroppedIterations != 14 || p.Endpoints["list"].Dropped != 14 {
 		t.Fatalf("%+v", p)
 	}
 	for second, counts := range [][3]int64{{2, 0, 0}, {2, 2, 6}, {0, 0, 0}, {0, 0, 8}} {
@@ -175,7 +178,9 @@ func TestLineComesBackAsItWas(t *testing.T) {
 	recorder := NewRecorder(time.Now(), 0, []string{"list"})
 	recorder.Record(&Sample{Issued: 0, Done: 5e6, Server: 4e6, Connect: 1e6, Status: 200, Bytes: 7})
 	recorder.Record(&Sample{Issued: 1e6, Done: 6e6, Kind: Timeout})
-	recorder.Drop(3, 7e6)
+	for range 3 {
+		recorder.Drop(0, 7e6)
+	}
 	phase, err := Merge(recorder)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 type Step struct {
 	Rate          float64 `json:"rate"`
 	CompletedRate float64 `json:"completedRate"` // right answers, see Broken
-	P99Us         int64   `json:"p99Us"`
+	P99Us         int64   `json:"p99Us"`         // of all requests; 0: of one without a right answer
 	ErrorRate     float64 `json:"errorRate"`
 	Met           bool    `json:"met"` // the objective
 	// The generator sent so late that a miss would be its own.

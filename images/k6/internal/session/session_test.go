@@ -3,11 +3,14 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // made makes work of requests, each a session of its own, and gives the message of the first one.
@@ -247,4 +250,64 @@ func TestASessionMakesNoGarbage(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations for a session", n)
 	}
+}
+
+// Users who begin in the middle of their think times send as many requests in each moment as in any later one,
+// whatever the times are.
+func TestPausesAreThoseOfUsersWhoAreThereAlready(t *testing.T) {
+	ms := time.Millisecond
+	for name, thinks := range map[string][]Think{
+		"always the same":      {{1000 * ms, 1000 * ms}},
+		"from none on":         {{0, 1000 * ms}},
+		"around a second":      {{500 * ms, 1500 * ms}},
+		"of several requests":  {{0, 0}, {100 * ms, 300 * ms}, {2000 * ms, 2000 * ms}},
+		"one seldom, but long": {{10 * ms, 10 * ms}, {10 * ms, 10 * ms}, {10 * ms, 10 * ms}, {4000 * ms, 4000 * ms}},
+	} {
+		var requests []Request
+		mean := 0.0
+		for i, think := range thinks {
+			requests = append(requests, Request{Name: fmt.Sprint(i), Path: "/", Think: think})
+			mean += (think.Least + think.Most).Seconds() / 2 / float64(len(thinks))
+		}
+		work, _ := made(t, requests)
+		random := rand.New(rand.NewPCG(1, 2))
+		pauses := work.Pauses()
+		const users, slots = 100_000, 8
+		var begun [slots]float64
+		for range users {
+			// The first requests of users who think no more than between one request and the next.
+			if at := pauses.Draw(random).Seconds() / (mean / slots); at < slots {
+				begun[int(at)]++
+			}
+		}
+		for slot, got := range begun {
+			// Of those who think longer than on average some are left when the mean has passed.
+			const parts = 1000
+			left := 0.0
+			for part := range parts {
+				at := (float64(slot) + (float64(part)+0.5)/parts) / slots * mean
+				for _, think := range thinks {
+					left += longer(think, at) / float64(len(thinks)) / parts
+				}
+			}
+			if want := users * left / slots; math.Abs(got-want) > 0.05*want+100 {
+				t.Errorf("%s: %.0f of %d users begin in slot %d, expected %.0f", name, got, users, slot, want)
+			}
+		}
+	}
+	if work, _ := made(t, []Request{{Name: "a", Path: "/"}}); work.Pauses() != nil {
+		t.Error("pauses of users who do not think")
+	}
+}
+
+// longer is the share of think times that are longer than so many seconds.
+func longer(think Think, than float64) float64 {
+	least, most := think.Least.Seconds(), think.Most.Seconds()
+	switch {
+	case than < least:
+		return 1
+	case than >= most:
+		return 0
+	}
+	return (most - than) / (most - least)
 }

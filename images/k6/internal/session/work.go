@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -255,6 +256,68 @@ func (w *Work) RoundSteps() int64 {
 		steps += w.Steps(number)
 	}
 	return steps
+}
+
+// WithoutThinking is the same work of users who think no time.
+func (w *Work) WithoutThinking() *Work {
+	hurried := *w
+	hurried.Think = make([]Think, len(w.Think))
+	return &hurried
+}
+
+// ThinkWithin is for how long users of sessions think on average for each request, the last one of a session not
+// counted: after that a user of an open load leaves.
+func (w *Work) ThinkWithin() time.Duration {
+	together := time.Duration(0)
+	for _, number := range w.Order {
+		steps := w.Sessions[number]
+		for _, step := range steps[:len(steps)-1] {
+			think := w.Think[step.Request]
+			together += (think.Least + think.Most) / 2
+		}
+	}
+	return together / time.Duration(w.RoundSteps())
+}
+
+// Pauses are the think times of users who are met at a random moment, all of whom think.
+type Pauses struct {
+	thinks []Think
+	until  []float64 // the parts of all that time that those up to it have
+}
+
+// Pauses gives those of this work; nil: nobody thinks.
+func (w *Work) Pauses() *Pauses {
+	often := make([]int, len(w.Think))
+	for _, number := range w.Order {
+		for _, step := range w.Sessions[number] {
+			often[step.Request]++
+		}
+	}
+	p := &Pauses{}
+	all := 0.0
+	for i, think := range w.Think {
+		if part := float64(often[i]) * (think.Least + think.Most).Seconds(); part > 0 {
+			all += part
+			p.thinks, p.until = append(p.thinks, think), append(p.until, all)
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	return p
+}
+
+// Draw is for how long one of them goes on thinking. A long think time is met more often than a short one, by as much
+// as it is longer, and each moment of it as often as any other.
+func (p *Pauses) Draw(random *rand.Rand) time.Duration {
+	at := random.Float64() * p.until[len(p.until)-1]
+	i := 0
+	for i < len(p.until)-1 && at >= p.until[i] {
+		i++
+	}
+	least, most := p.thinks[i].Least.Seconds(), p.thinks[i].Most.Seconds()
+	whole := math.Sqrt(least*least + random.Float64()*(most*most-least*least))
+	return time.Duration(random.Float64() * whole * float64(time.Second))
 }
 
 // User is one user's place in a session, and the values of it.

@@ -229,6 +229,13 @@ GENERATOR_LATE = Doubt(
     "more generators, a lower rate, or a node of their own for them",
     _NONE, _WORSE, _NONE,
 )  # fmt: skip
+# As a generator that is late by itself: a server may do more, and answer sooner.
+THINKERS = Doubt(
+    "users who think keep some {taken:,.0f} of the {users:,d} connections, so that others may have "
+    "waited for one: that is the load's limit and not the server's",
+    "a higher `maxConnections`, or shorter think times in the scenario",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 LITTLES_LAW = Doubt(
     "Little's law does not hold: {connections:d} connections, but throughput times mean response "
     "{time} is {busy:.2f}",
@@ -239,6 +246,14 @@ RATE_NOT_HELD = Doubt(
     "the rate was not held: {due:,.1f} requests/s were due instead of {rate:,}",
     "more generators, or a lower rate",
 )
+# At the full rate the server would have been slower, if it had kept up at all.
+SESSIONS_TOO_LONG = Doubt(
+    "users of a session think for {behind:.3g} s before a request on average, too long for "
+    "{seconds:.3g} s at a rate: the server was asked for less than that at a time",
+    "a longer `duration` (`step` of a search or of stairs), shorter think times in the scenario, "
+    "or a closed load",
+    _BETTER, _BETTER, _BETTER,
+)  # fmt: skip
 WARMING_UP = Doubt(
     "the first {seconds:d} s were {by:.0%} slower than the rest: make the warm-up longer",
     "make `warmup` longer",
@@ -382,7 +397,7 @@ def doubt(reason: str) -> Doubt | None:
 
 def leaves_end_open(reason: str) -> bool:
     """Return whether a reason says that a search found no rate that the server itself missed."""
-    return NO_UPPER_END.said(reason) or SEARCHED_LATE.said(reason)
+    return any(one.said(reason) for one in (NO_UPPER_END, SEARCHED_LATE, THINKERS))
 
 
 def about(reason: str) -> tuple[str, ...]:

@@ -128,6 +128,11 @@ class OpenLoad(_Arriving):
         """Return the requests per second that are asked for at a time of the load, in seconds."""
         return self.rate
 
+    @property
+    def highest_rate(self) -> int:
+        """Most requests per second."""
+        return self.rate
+
 
 class RampLoad(_Arriving):
     """Requests at a rate that changes evenly, however slow the answers are."""
@@ -201,10 +206,15 @@ class SaturationLoad(_Arriving):
         )
     )
     p99: TimeoutDuration = Field(
-        description="Largest 99th percentile of the response times that is good, such as 50ms."
+        description="Largest 99th percentile of the response times that is good, such as 50ms; at "
+        "most half of a step."
     )
     error_rate: float = Field(
-        0.001, description="Largest share of requests without a right answer.", ge=0, le=1
+        0.001,
+        description="Largest share of requests without a right answer. They are slower than all "
+        "others: with more than 0.01 of them there is no p99 that is good.",
+        ge=0,
+        le=1,
     )
     start_rate: int = Field(
         100,

@@ -41,7 +41,7 @@ from laptime.measure.validity import (
     judge_search,
     judge_statements,
 )
-from laptime.plan import Trial
+from laptime.plan import SentSession, Trial, within_sessions
 
 NOT_MEASURED = ("warmup", "setup", "teardown")
 """Phases that are in no figure of a server; the last two are those of a script."""
@@ -55,12 +55,13 @@ def trial_result(
     load: Load | None = None,
     requests: Sequence[Request] = (),
     generator_cpus: float | None = None,
+    sessions: Sequence[SentSession] = (),
 ) -> TrialResult:
     """Return the figures of a trial; a result that cannot be used makes a failed trial.
 
-    `load` is what the generator was told to send and `requests` are those of the scenario: they
-    are what the figures are judged by. `generator_cpus` is the limit of each generator's pod in
-    cores; None without one.
+    `load` is what the generator was told to send, `requests` are those of the scenario and
+    `sessions` those that the load sends: they are what the figures are judged by. `generator_cpus`
+    is the limit of each generator's pod in cores; None without one.
     """
     if result.trial and result.trial != trial.name:
         return failed_trial(
@@ -84,7 +85,9 @@ def trial_result(
             if result.script
             else None
         )
-        judgement = _judged(figures, endpoints, phase, result, script, share, load, requests)
+        judgement = _judged(
+            figures, endpoints, phase, result, script, share, load, requests, sessions
+        )
     except HistogramError as error:
         return failed_trial(
             trial, "ResultGarbled", f"a histogram of the generator cannot be read: {error}"
@@ -292,14 +295,15 @@ def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> 
         # takes its share of them.
         all_right = sum(max(0, one.requests - one.errors) for one in phase.endpoints.values())
         completed = _completed(phase) * right / all_right if all_right else 0.0
+    failed = endpoint.errors + endpoint.dropped
     return Figures(
-        requests=endpoint.requests,
-        errors=endpoint.errors,
+        requests=endpoint.requests + endpoint.dropped,
+        errors=failed,
         window_seconds=window,
         requests_per_second=completed / window if window > 0 else 0.0,
-        latency=_decode(endpoint.latency).response_times(endpoint.errors),
+        latency=_decode(endpoint.latency).response_times(failed),
         server_time=_decode(endpoint.server_time).latency(),
-        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(endpoint.errors),
+        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(failed),
     )
 
 
@@ -332,27 +336,31 @@ def _judged(
     share: float,
     load: Load | None,
     requests: Sequence[Request],
+    sessions: Sequence[SentSession],
 ) -> Judgement:
     answers = judge_answers(figures, script)
     if script is not None:
         answers = answers.and_also(judge_script(script, load))
     thinking = (0.0, 0.0) if load is None else think_times(load, endpoints, requests)
+    said = judge_generator(
+        figures,
+        phase,
+        result.cores,
+        share,
+        load,
+        thinking,
+        result.unread_seconds,
+        within_sessions(sessions),
+    )
     if figures.latency is None:
         # Why nothing came back may be the generator's doing.
-        return answers.and_also(
-            judge_generator(
-                figures, phase, result.cores, share, load, thinking, result.unread_seconds
-            )
-        )
+        return answers.and_also(said)
     if answers.validity is Validity.INVALID:
         return answers
     if result.search is not None:
         answers = answers.and_also(judge_search(result.search))
         if answers.validity is Validity.INVALID:
             return answers
-    said = judge_generator(
-        figures, phase, result.cores, share, load, thinking, result.unread_seconds
-    )
     judgement = answers.and_also(said)
     if load is None or result.statements is None or result.search is not None:
         return judgement

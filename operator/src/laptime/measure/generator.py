@@ -61,6 +61,9 @@ class GeneratorEndpoint(TolerantModel):
 
     requests: Count = 0
     errors: Count = 0
+    dropped: Count = Field(
+        0, description="Due and never sent, which are none of those. Older versions: 0."
+    )
     completed_in_window: Count | None = None
     latency: str = ""
     server_time: str = ""

@@ -372,6 +372,8 @@ def _endpoint(parts: list[Document]) -> Document:
     merged: Document = {
         key: sum(part.get(key, 0) for part in parts) for key in ("requests", "errors")
     }
+    if dropped := sum(part.get("dropped", 0) for part in parts):
+        merged["dropped"] = dropped
     in_window = [part.get("completedInWindow") for part in parts]
     if None not in in_window:
         merged["completedInWindow"] = sum(in_window)

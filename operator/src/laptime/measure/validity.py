@@ -15,7 +15,7 @@ from itertools import pairwise
 from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.loads import Load
-from laptime.api.results import Figures, TrialResult, Validity
+from laptime.api.results import Figures, ResponseTimes, TrialResult, Validity
 from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
 from laptime.api.script_load import Checks
 from laptime.api.server import Server
@@ -24,6 +24,7 @@ from laptime.api.usage import NodeUsage, TrialUsage
 from laptime.measure.altered import Altered
 from laptime.measure.generator import GeneratorPhase, GeneratorSearch, GeneratorSecond
 from laptime.measure.histogram import Histogram
+from laptime.plan import ALONE, WithinSessions, seconds_at_a_rate, too_short
 
 MAX_ERROR_RATE = 0.001
 """More errors than this share make a figure doubtful."""
@@ -212,19 +213,23 @@ def judge_generator(
     load: Load | None,
     thinking: tuple[float, float] = (0.0, 0.0),
     unread: float = 0.0,
+    within: WithinSessions = ALONE,
 ) -> Judgement:
     """Judge by what the generator says of itself: whether it sent the load that was asked for.
 
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
     how much of its CPU the busiest one used, `thinking` the mean and the longest think time, in
-    seconds, `unread` the seconds from an answer's arrival to its reading, of all together.
+    seconds, `unread` the seconds from an answer's arrival to its reading, of all together, `within`
+    what users think between the steps of the load's sessions.
     """
     doubtful = [_no_head_room(share), _no_port(figures)]
     if load is not None and figures.latency is not None:
         doubtful += [
             _breaks_littles_law(figures, cores, load, thinking, unread),
-            _rate_not_held(figures, load),
-            _late(figures, phase, load),
+            _rate_not_held(figures, load, within),
+            _sessions_too_long(load, within),
+            _late(figures, phase, load, within),
+            _searched_by_thinkers(figures, load, within),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
     return Judgement.of(doubtful)
@@ -283,34 +288,66 @@ def _breaks_littles_law(
     return doubts.LITTLES_LAW.says(connections=connections, time=time, busy=busy)
 
 
-def _rate_not_held(figures: Figures, load: Load) -> Said | None:
+def _rate_not_held(figures: Figures, load: Load, within: WithinSessions) -> Said | None:
     if load.open is None or load.measured_seconds is None:
         return None
     due = load.open.rate * load.measured_seconds
-    # One request is due at the start: by as much the number may be off.
-    if abs(figures.requests - due) <= max(1.0, MAX_RATE_DEVIATION * due):
+    # One request is due at the start, and sessions are whole: by as much the number may be off.
+    if abs(figures.requests - due) <= max(within.most_steps, MAX_RATE_DEVIATION * due):
         return None
     held = figures.requests / load.measured_seconds
     return doubts.RATE_NOT_HELD.says(due=held, rate=load.open.rate)
 
 
-def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
-    """Say when the generator itself was late, and not because all connections were busy."""
+def _sessions_too_long(load: Load, within: WithinSessions) -> Said | None:
+    """Say that a rate was hardly there at any time, which runs of older versions may ask for."""
+    seconds = seconds_at_a_rate(load)
+    if seconds is None or not too_short(load, within):
+        return None
+    return doubts.SESSIONS_TOO_LONG.says(behind=within.behind_seconds, seconds=seconds)
+
+
+def _late(
+    figures: Figures, phase: GeneratorPhase, load: Load, within: WithinSessions
+) -> Said | None:
+    """Say when requests were late, and not because the server kept all connections busy."""
     latency = figures.latency
     if load.paced is None or load.users is None or latency is None or not phase.lateness:
         return None
-    # Where so many requests failed that there is no p99, the slowest right answer stands for it.
-    p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
-    in_flight = figures.requests_per_second * latency.mean_seconds
-    if (changing := load.ramp or load.stairs) is not None:
-        # Connections may have been short at the highest rate alone, where answers took longest.
-        in_flight = changing.highest_rate * p99
-    if in_flight > load.users / 2:
-        return None
+    p99 = _p99_or_slowest(latency)
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
     if late < _LATE_SECONDS or late <= _LATE_SHARE * p99:
         return None
+    # From sent: a request that is late has no connection yet. Older generators do not say it.
+    sent = figures.uncorrected_latency or latency
+    hung = figures.errors_by_kind.get("timeout", 0) / figures.requests * load.timeout_seconds
+    if load.open is not None:
+        in_flight = figures.requests_per_second * (sent.mean_seconds + hung)
+    else:
+        # Connections may have been short at the highest rate alone, where answers took longest.
+        in_flight = load.paced.highest_rate * (_p99_or_slowest(sent) + hung)
+    thinking = load.paced.highest_rate * within.thinking_seconds
+    if thinking > load.users / 2:
+        return doubts.THINKERS.says(taken=min(thinking, load.users), users=load.users)
+    if in_flight + thinking > load.users / 2:
+        return None
     return doubts.GENERATOR_LATE.says(late=1e3 * late, p99=1e3 * p99)
+
+
+def _p99_or_slowest(latency: ResponseTimes) -> float:
+    """Return the p99; where so many requests failed that there is none, the slowest answer's."""
+    return latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
+
+
+def _searched_by_thinkers(figures: Figures, load: Load, within: WithinSessions) -> Said | None:
+    """Say that a search may have ended where users who think had the connections."""
+    found = figures.saturation
+    if found is None or load.users is None:
+        return None
+    thinking = (found.high_rate or found.low_rate) * within.thinking_seconds
+    if thinking <= load.users / 2:
+        return None
+    return doubts.THINKERS.says(taken=min(thinking, load.users), users=load.users)
 
 
 def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> Said | None:

@@ -19,10 +19,18 @@ from laptime.plan.profiles import (
     profiling_seconds,
 )
 from laptime.plan.script_sources import Lead, Leads, may_reach, script_leads
+from laptime.plan.sessions import (
+    ALONE,
+    WithinSessions,
+    seconds_at_a_rate,
+    too_short,
+    within_sessions,
+)
 from laptime.plan.starts import start_rate
 from laptime.plan.trials import Trial, feeder_seed, plan_trials, seed_of
 
 __all__ = [
+    "ALONE",
     "MOST_STEPS",
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
@@ -33,6 +41,7 @@ __all__ = [
     "Places",
     "SentSession",
     "Trial",
+    "WithinSessions",
     "feeder_seed",
     "in_time",
     "load_problem",
@@ -49,9 +58,12 @@ __all__ = [
     "profiling_seconds",
     "remaining_seconds",
     "script_leads",
+    "seconds_at_a_rate",
     "seed_of",
     "sent_requests",
     "sent_sessions",
     "start_rate",
+    "too_short",
     "williams_squares",
+    "within_sessions",
 ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
-from laptime.plan.endpoints import load_problem, scarce_rows
+from laptime.plan.endpoints import load_problem, scarce_rows, sent_sessions
 from laptime.plan.pools import connections_needed, known_connections, pool_sizes
+from laptime.plan.sessions import shape_problem
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -21,7 +23,12 @@ def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return which loads the scenario cannot serve, with what to write instead."""
     problems = [load_problem(load, scenario, spec.generator.parallelism) for load in spec.loads]
-    more = (*_without_credentials(spec), *_used_up(spec, scenario))
+    more = (
+        *_without_credentials(spec),
+        *_used_up(spec, scenario),
+        *_too_short_to_judge(spec),
+        *_never_at_their_rate(spec, scenario),
+    )
     return [one for one in (*problems, *more) if one is not None]
 
 
@@ -51,6 +58,32 @@ def _used_up(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                 f"{service}, which Laptime does not deploy: name other endpoints, or compare it in "
                 "a run without this load"
             )
+
+
+def _too_short_to_judge(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which searches have steps that end before a server that falls behind is slow.
+
+    The queue of one that is asked for twice what it can do grows by half of a step within it, and
+    answers that take longer than that leave no steady state to see that it does not keep up.
+    """
+    for load in spec.loads:
+        search = load.saturation
+        if search is not None and 2 * search.p99_seconds > search.step_seconds:
+            yield (
+                f"load {load.name}: p99 ({search.p99}) is more than half of a step "
+                f"({search.step}), in which a server that falls behind is hardly that slow yet: "
+                f"write step: {math.ceil(2 * search.p99_seconds)}s or more, or a smaller p99"
+            )
+
+
+def _never_at_their_rate(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield which loads would end before their sessions come at the rate."""
+    for load in spec.loads:
+        if load.script is not None or load_problem(load, scenario) is not None:
+            continue
+        problem = shape_problem(load, sent_sessions(load, scenario))
+        if problem is not None:
+            yield problem
 
 
 def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:

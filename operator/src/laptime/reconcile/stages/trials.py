@@ -38,7 +38,7 @@ from laptime.measure import (
     parse_generator_output,
     trial_result,
 )
-from laptime.plan import Trial
+from laptime.plan import Trial, sent_sessions
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import (
     Part,
@@ -399,6 +399,7 @@ def _look(situation: Situation, trial: Trial) -> _Seen:
         load,
         situation.context.scenario.requests,
         quantity(resources.cpu) if resources and resources.cpu else None,
+        [] if load.script else sent_sessions(load, situation.context.scenario),
     )
     problem = _failed_or_replaced(situation, attempt, result)
     if problem is not None:
