@@ -197,6 +197,22 @@ def test_the_factor_of_a_run_is_that_of_its_verdict_and_of_one_load_only_where_t
     assert scraped(figures)["laptime_run_info"][0][0]["factor"] == told
 
 
+@pytest.mark.parametrize("factor", [None, "2.00x"])
+def test_a_run_with_several_that_are_fastest_says_no_factor(factor: str | None) -> None:
+    """An older version wrote that of one of them."""
+    rows = [
+        a_row(server=name, rank=1, factor=Interval(value=value, low=value - 0.1, high=value + 0.1))
+        for name, value in (("s0", 1.9), ("s1", 2.0))
+    ]
+    status = RunStatus(
+        state=State.SUCCEEDED, results=rows, fastest="s0 or s1", fastest_factor=factor
+    )
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status, servers=2)))
+    info = scraped(figures)["laptime_run_info"][0][0]
+    assert (info["fastest"], info["factor"]) == ("s0 or s1", "")
+
+
 def test_response_times_are_those_of_the_table_and_longer_than_any_where_it_says_failed() -> None:
     times = {"p50": 0.00105, "p99": 0.0093}
     figures = LatencyFigures.model_validate(

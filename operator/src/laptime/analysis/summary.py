@@ -60,7 +60,8 @@ class Summary:
     fastest_factor: str | None
     """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
 
-    By the figure that the first load is compared by: a factor of response times is below 1x.
+    By the figure that the first load is compared by: a factor of response times is below 1x. None
+    where several are fastest: each has its own.
     """
     verdict: str
     objectives: tuple[ObjectiveResult, ...]
@@ -118,7 +119,7 @@ def summarise(
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
-    factor = first.factor(first.order[0]) if first else None
+    factor = first.factor(first.leaders[0]) if first and len(first.leaders) == 1 else None
     unknown = without_interval(spec, counted, [server.name for server in spec.servers])
     notes = _notes(spec, width, unknown, control, finished)
     notes += [f"the run ended early ({ended})"] if early else []

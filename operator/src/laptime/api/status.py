@@ -196,7 +196,9 @@ class RunStatus(TolerantModel):
         None, description="The fastest server, or those that cannot be told apart from it."
     )
     fastest_factor: str | None = Field(
-        None, description="Its factor against the baseline, such as '25.1x'."
+        None,
+        description="Its factor against the baseline, such as '25.1x'; none where several cannot "
+        "be told apart, each of which has its own in its row.",
     )
     servers: list[ServerStatus] | None = Field(
         None, description="What is known of each server's answers."

@@ -443,9 +443,11 @@ def _factor(run: Run) -> str:
     """Return the factor of the fastest server, with its interval where a row has it.
 
     The verdict is over all loads that are compared by the same figure: a row's factor is that of
-    the run only where its load is the only one of these.
+    the run only where its load is the only one of these. Where several are fastest there is none.
     """
     status = run.status
+    if status.fastest not in [server.name for server in run.spec.servers]:
+        return ""  # an older version wrote that of one of them
     said = status.fastest_factor or ""
     groups: dict[tuple[Metric, str], list[Interval]] = {}
     for row in status.results or []:
