@@ -31,6 +31,8 @@ LEFT_OUT = {
     "rows.script": "what scripts said",
     "rows.latencyFigures": "intervals of response times",
     "rows.uncorrectedFigures": "intervals of response times from sent",
+    "rows.latency": "response times of all repetitions together",
+    "rows.uncorrectedLatency": "the same from sent",
 }
 """What may be left out of a document, for people. The spec is read from the run itself then."""
 
