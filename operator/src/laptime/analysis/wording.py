@@ -24,6 +24,7 @@ from laptime.api.results import (
 from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
 from laptime.api.usage import Source
+from laptime.measure import bound_of
 
 _MANY = 4
 _TOLD_SPEED_SPREAD = 0.1
@@ -266,24 +267,33 @@ def checks(script: ScriptFigures) -> str:
 
 
 def threshold(result: ThresholdResult) -> str:
-    """Return what a threshold was compared with: `12.3 ms (9.1 to 15.1), missed in 2 of 5`."""
+    """Return what a threshold was compared with: `12.3 ms (9.1 to 15.1), missed in 2 of 5`.
+
+    With the digits that tell it from the bound.
+    """
     if result.measured is None:
         return "no samples"
     counted = result.expression.startswith(("count", "rate"))
-    text = interval_in_unit(result.measured, "default" if counted else result.contains)
+    contains = "default" if counted else result.contains
+    text = interval_in_unit(result.measured, contains, bound_of(result.expression))
     if result.repetitions == 1:
         return text
     return f"{text}; missed in {result.missed} of {result.repetitions} repetitions"
 
 
-def interval_in_unit(interval: Interval, contains: str) -> str:
-    """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`."""
+def interval_in_unit(interval: Interval, contains: str, bound: float | None = None) -> str:
+    """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`.
+
+    With the digits that tell it from a `bound`.
+    """
+    written = number if bound is None else beside(bound)
     if contains != "time":
-        return with_interval(interval)
+        return with_interval(interval, "", written)
     if interval.value < 0 or (interval.low or 0) < 0:
-        return with_interval(interval, " ms")
-    parts = {name: value / 1000 for name, value in interval if value is not None}
-    return latency_figure(LatencyFigure(seconds=Interval(**parts)), ends=True)
+        return with_interval(interval, " ms", written)
+    seconds = Interval(**{name: value / 1000 for name, value in interval if value is not None})
+    within = None if bound is None else bound / 1000
+    return latency_figure(LatencyFigure(seconds=seconds), ends=True, bound=within)
 
 
 def in_unit(value: float, contains: str) -> str:
