@@ -313,8 +313,17 @@ def memory(size_bytes: float) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share (0 … 1) as a percentage: `0.2%`."""
-    return f"{number(value * 100)}%"
+    """Return a share (0 … 1) as a percentage: `0.2%`.
+
+    With the digits that tell it from all: `99.97%`.
+    """
+    return f"{_percent(value * 100)}%"
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 1e-4:
+        return f"{value:.{2 - math.floor(math.log10(value))}f}".rstrip("0")
+    return beside(100.0)(value)
 
 
 def rate(value: float) -> str:
@@ -326,7 +335,7 @@ def rate(value: float) -> str:
 def share_with_interval(interval: Interval) -> str:
     """Return a share with its interval as percentages: `0.2% (0.1 to 0.3)`."""
     parts = {name: 100 * value for name, value in interval if value is not None}
-    return with_interval(Interval(**parts), "%")
+    return with_interval(Interval(**parts), "%", _percent)
 
 
 def counted_from(executor: str) -> str:
