@@ -344,9 +344,34 @@ def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> No
         figures.see(manifest_of(a_run(RunStatus(state=state, results=rows), servers=2)))
         found = scraped(figures)
         assert found["laptime_run_info"][0][0]["validity"] == validity
-        assert found["laptime_run_trials_failed"][0][1] == 2
         said_of = {one["server"]: one["doubts"] for one, _ in found["laptime_result_state"]}
         assert said_of == {"s0": "", "s1": doubts}
+
+
+def test_trials_of_a_server_that_was_never_measured_are_among_those_that_measured_nothing() -> None:
+    world = World(spec_of(2, 1, 3), Random(0))
+    world.verdicts["s0"] = {"ok": False, "reason": "WrongAnswer", "message": "GET /: no"}
+    run_to_the_end(world)
+    figures = RunFigures()
+    figures.see(manifest_of(world.run))
+    found = scraped(figures)
+    told = {
+        name: found[f"laptime_run_trials{name}"][0][1] for name in ("", "_completed", "_failed")
+    }
+    assert told == {"": 6, "_completed": 6, "_failed": 3}
+    measured = sum(value for _, value in found["laptime_result_trials"])
+    assert measured == 3
+
+
+def test_a_run_that_only_verifies_has_no_trials_and_says_how_far_it_is() -> None:
+    spec = spec_of(2, 1, 2).model_copy(update={"verify_only": True})
+    world = World(spec, Random(0))
+    run_to_the_end(world)
+    figures = RunFigures()
+    figures.see(manifest_of(world.run))
+    found = scraped(figures)
+    assert not [name for name in found if name.startswith("laptime_run_trials")]
+    assert [value for _, value in found["laptime_run_progress_ratio"]] == [1]
 
 
 def test_a_row_whose_pods_nobody_watched_says_so_beside_its_validity() -> None:

@@ -97,9 +97,11 @@ class Condition(TolerantModel):
 class Progress(TolerantModel):
     """How far a run is."""
 
-    completed: int = Field(0, description="Trials that are over.")
-    total: int = Field(0, description="Trials in all.")
-    percent: int = Field(0, description="Share of the trials that are over.")
+    completed: int = Field(
+        0, description="Trials that are over; with `verifyOnly` servers that are checked."
+    )
+    total: int = Field(0, description="Trials in all; with `verifyOnly` servers.")
+    percent: int = Field(0, description="The first of the second, in whole percent.")
     remaining_seconds: int | None = Field(None, description="Estimate of the time left.")
     text: str = Field("", description="The same for people, such as '7/15, 1m20s left'.")
 

@@ -250,10 +250,14 @@ def _declared() -> _Families:
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
         ("laptime_run_started_timestamp_seconds", "When the run got its turn.", _RUN),
         ("laptime_run_finished_timestamp_seconds", "When the run was over.", _RUN),
-        ("laptime_run_progress_ratio", "Share of the trials that are over.", _RUN),
+        (
+            "laptime_run_progress_ratio",
+            "Share of the trials that are over; with verifyOnly of the servers that are checked.",
+            _RUN,
+        ),
         ("laptime_run_trials", "Trials of the run in all.", _RUN),
         ("laptime_run_trials_completed", "Trials of the run that are over.", _RUN),
-        ("laptime_run_trials_failed", "Trials of the run that measured nothing.", _RUN),
+        ("laptime_run_trials_failed", "Trials that are over and measured nothing.", _RUN),
         ("laptime_run_objectives_missed", "Objectives of the run that were missed.", _RUN),
         ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
         (
@@ -388,9 +392,6 @@ def _add_run(families: _Families, run: Run) -> None:
     for server in run.spec.servers:
         told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
         families.add("laptime_run_server_info", (*run.key, *told), 1.0)
-    if status.results:
-        failed = sum(row.failed_trials for row in status.results)
-        families.add("laptime_run_trials_failed", run.key, failed)
     for component, name, resources in _limited(run):
         if resources is not None and resources.cpu is not None:
             cores = quantity(resources.cpu)
@@ -402,9 +403,15 @@ def _add_run(families: _Families, run: Run) -> None:
     if progress.total:
         ratio = progress.completed / progress.total
         families.add("laptime_run_progress_ratio", run.key, ratio)
+    families.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+    if run.spec.verify_only:
+        return  # it counts servers
     families.add("laptime_run_trials", run.key, progress.total)
     families.add("laptime_run_trials_completed", run.key, progress.completed)
-    families.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+    if status.results:
+        # Not by those that failed: of a server with a wrong answer none was ever begun.
+        measured = sum(row.trials for row in status.results)
+        families.add("laptime_run_trials_failed", run.key, progress.completed - measured)
 
 
 def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
