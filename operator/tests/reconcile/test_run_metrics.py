@@ -427,7 +427,7 @@ def test_a_run_that_was_given_up_has_no_time_left_and_says_why_before_what_was_k
     manifest = manifest_of(a_run(status))
     ended = abandoned(manifest, KeyError("x"), datetime.now(UTC))
     assert ended.progress is not None
-    assert (ended.progress.text, ended.progress.percent) == ("3/10", 100)
+    assert (ended.progress.text, ended.progress.percent) == ("3/10", 30)
     figures = RunFigures()
     figures.see({**manifest, "status": ended.to_wire()})
     found = scraped(figures)

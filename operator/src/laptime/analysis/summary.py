@@ -244,7 +244,7 @@ def _orders(
             known.setdefault(made, []).append(load.name)
             continue
         of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
-        said = f"under {load.name} {of} not known after {_repetitions(made)}"
+        said = f"under {load.name} {of} not known after {wording.repetitions(made)}"
         smallest = spec.smallest_difference_share or 0.0
         widest = math.expm1(max(comparison.left_open(*pair) for pair in left))
         # Where the smallest difference may be found, so may all orders, with more of them.
@@ -254,11 +254,8 @@ def _orders(
             else said
         )
     for made, loads in known.items():
-        yield f"all orders under {wording.listing(loads)} are known after {_repetitions(made)}"
-
-
-def _repetitions(count: int) -> str:
-    return "1 repetition" if count == 1 else f"{count} repetitions"
+        after = wording.repetitions(made)
+        yield f"all orders under {wording.listing(loads)} are known after {after}"
 
 
 def _notes(

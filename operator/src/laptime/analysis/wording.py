@@ -245,6 +245,11 @@ def cost(whom: str, difference: float, repetitions: int | None, seconds: float |
     return f"about {times}{lasts} would tell {whom} apart, if they differ by {by} or more"
 
 
+def repetitions(count: int) -> str:
+    """Return how many repetitions in words: `1 repetition`, `5 repetitions`."""
+    return f"{count} repetition{'' if count == 1 else 's'}"
+
+
 def search(found: Saturation) -> str:
     """Return what a search found: `met up to 4,800 requests/s, missed from 5,040 on; …`."""
     text = f"met up to {number(found.low_rate)} requests/s" if found.low_rate else "met at no rate"

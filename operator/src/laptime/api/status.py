@@ -105,6 +105,13 @@ class Progress(TolerantModel):
     remaining_seconds: int | None = Field(None, description="Estimate of the time left.")
     text: str = Field("", description="The same for people, such as '7/15, 1m20s left'.")
 
+    @classmethod
+    def ended(cls, completed: int, total: int) -> Progress:
+        """Return that of a run that is over, however much of it was measured."""
+        percent = 100 * completed // total if total else 0
+        text = f"{completed}/{total}"
+        return cls(completed=completed, total=total, percent=percent, text=text)
+
 
 class ServerState(StrEnum):
     """What is known of a server's answers."""
