@@ -244,7 +244,17 @@ def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> 
                 contains="time",
                 value=12.5,
                 figures=[MetricFigure(name="p(95)", estimate=around, factor=Interval(value=2.0))],
-            )
+            ),
+            *(
+                ScriptMetric(
+                    name=name,
+                    type=kind,
+                    contains="data",
+                    value=1.0,
+                    figures=[MetricFigure(name=figure, estimate=Interval(value=1.0))],
+                )
+                for name, kind, figure in (("sent", "counter", "rate"), ("size", "trend", "avg"))
+            ),
         ],
     )
     metrics = Metrics()
@@ -258,7 +268,10 @@ def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> 
     assert [value for _, value in found["laptime_result_check_rate"]] == [0.99]
     ended = {labels["outcome"]: value for labels, value in found["laptime_result_iterations"]}
     assert ended == {"ended": 500, "dropped": 7}
-    values = {labels["bound"]: value for labels, value in found["laptime_result_script_value"]}
+    every = found["laptime_result_script_value"]
+    units = {labels["metric"]: labels["unit"] for labels, _ in every}
+    assert units == {"listing_time": "ms", "sent": "bytes/s", "size": "bytes"}
+    values = {one["bound"]: value for one, value in every if one["metric"] == "listing_time"}
     assert values == {"estimate": 12.5, "low": 12.0, "high": 13.0}
     ((labels, factor),) = found["laptime_result_script_factor"]
     assert (factor, labels["bound"]) == (2.0, "estimate")

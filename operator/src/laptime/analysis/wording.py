@@ -278,20 +278,26 @@ def threshold(result: ThresholdResult) -> str:
     """
     if result.measured is None:
         return "no samples"
-    counted = result.expression.startswith(("count", "rate"))
-    contains = "default" if counted else result.contains
-    text = interval_in_unit(result.measured, contains, bound_of(result.expression))
+    each_second = result.expression.startswith("rate")
+    counted = each_second or result.expression.startswith("count")
+    contains = "default" if counted and result.contains == "time" else result.contains
+    bound = bound_of(result.expression)
+    text = interval_in_unit(result.measured, contains, bound, each_second=each_second)
     if result.repetitions == 1:
         return text
     return f"{text}; missed in {result.missed} of {result.repetitions} repetitions"
 
 
-def interval_in_unit(interval: Interval, contains: str, bound: float | None = None) -> str:
+def interval_in_unit(
+    interval: Interval, contains: str, bound: float | None = None, *, each_second: bool = False
+) -> str:
     """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`.
 
-    With the digits that tell it from a `bound`.
+    With the digits that tell it from a `bound`; data `each_second` are `12.3 B/s`.
     """
     written = number if bound is None else beside(bound)
+    if contains == "data":
+        return with_interval(interval, " B/s" if each_second else " B", written)
     if contains != "time":
         return with_interval(interval, "", written)
     if interval.value < 0 or (interval.low or 0) < 0:
@@ -302,7 +308,9 @@ def interval_in_unit(interval: Interval, contains: str, bound: float | None = No
 
 
 def in_unit(value: float, contains: str) -> str:
-    """Return a value of k6's: times are milliseconds there, all else is a plain number."""
+    """Return a value of k6's: times are milliseconds there, data bytes, all else plain numbers."""
+    if contains == "data":
+        return f"{number(value)} B"
     return latency(value / 1000) if contains == "time" and value >= 0 else number(value)
 
 

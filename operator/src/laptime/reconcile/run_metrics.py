@@ -346,7 +346,10 @@ def _declared() -> _Families:
     ):
         families.declare(name, help_, labels)
     for name, what in (
-        ("laptime_result_script_value", "A figure of a metric of a script, in k6's unit"),
+        (
+            "laptime_result_script_value",
+            "A figure of a metric of a script, in k6's unit, of a counter each second",
+        ),
         ("laptime_result_script_factor", "That figure divided by the baseline's"),
     ):
         help_ = (
@@ -544,8 +547,11 @@ def _add_script(
             families.add("laptime_result_check_answers", (*labels, check.name, outcome), count)
         families.add("laptime_result_check_rate", (*labels, check.name), check.rate)
     for metric in metrics:
+        unit = _UNITS.get(metric.contains, "")
+        if unit and metric.type == "counter":
+            unit += "/s"
         for figure in metric.figures:
-            of_figure = (*labels, metric.name, figure.name, _UNITS.get(metric.contains, ""))
+            of_figure = (*labels, metric.name, figure.name, unit)
             _add_interval(families, "laptime_result_script_value", of_figure, figure.estimate)
             _add_interval(families, "laptime_result_script_factor", of_figure, figure.factor)
 
