@@ -70,6 +70,14 @@ def test_a_run_that_did_not_succeed_has_its_verdict_of_what_was_measured(
     assert f"demo: {state}. OutOfTime: too long\n" in _printed(manifest, nothing)
 
 
+def test_a_run_that_only_verifies_says_what_came_of_it(manifest: Any, finished_status: Any) -> None:
+    (condition,) = finished_status["conditions"]
+    ended = {**condition, "reason": "Verified", "message": "every server gave the answers"}
+    status = {"state": "Succeeded", "conditions": [ended]}
+    manifest["spec"]["verifyOnly"] = True
+    assert _printed(manifest, status) == "demo: Succeeded. every server gave the answers\n"
+
+
 def _with_cause(status: Any) -> Any:
     status["results"][1] |= {
         "limitedBy": {"cause": "postgresCpu", "evidence": "Postgres used 1.98 cores of 2"},

@@ -72,6 +72,8 @@ def _headline(run: Run) -> Text:
     style, said = "bold", status.verdict
     if status.state is State.SUCCEEDED:
         style = "bold green"
+        # One that only verifies has no verdict.
+        said = said or (succeeded.message if succeeded is not None else None)
     elif status.state in (State.FAILED, State.CANCELLED):
         style = "bold red" if status.state is State.FAILED else "bold yellow"
         if succeeded is not None:
