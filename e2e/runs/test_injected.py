@@ -185,4 +185,4 @@ def test_a_mesh_is_kept_off_and_what_is_added_all_the_same_is_said(
     # The image of a server is that of its own container, wherever others stand.
     assert servers["axum"]["image"] != image
     (row,) = (one for one in status["results"] if one["server"] == "axum")
-    assert {f"{one} (in 1 of 1 repetitions)" for one in reasons} <= set(row["validityReasons"])
+    assert {f"{one} (in 1 of 1 repetition)" for one in reasons} <= set(row["validityReasons"])

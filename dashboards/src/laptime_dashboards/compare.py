@@ -59,7 +59,8 @@ def answers() -> table.Panel:
     return rows(
         "Verdicts",
         "What each run came to. Compare the factors: each is against the baseline of its own run, "
-        f"measured at the same time on the same nodes. {OF_RESPONSE_TIMES}",
+        "measured at the same time on the same nodes. Where several are fastest there is none. "
+        f"{OF_RESPONSE_TIMES}",
         "there is no such run, or the operator is not scraped",
         [
             Column("Run", label="run", width=170, more={**link_to_run(), **WRAPPED}),

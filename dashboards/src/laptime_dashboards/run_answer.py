@@ -109,13 +109,14 @@ def progress() -> stat.Panel:
     """How far the run is."""
     return figure(
         "Progress",
-        "Share of the trials that are over; of a run that was refused there are none.",
+        "Share of the trials that are over, with verifyOnly of the servers that are checked; of a "
+        "run that was refused there are none.",
         "percentunit",
         _NOT_SCRAPED,
         [
             newest(
                 f"max(laptime_run_progress_ratio{{{RUN}}}) or 0 * max(laptime_run_info{{{RUN}}})",
-                "of the trials",
+                "over",
             )
         ],
         width=_SMALL,

@@ -114,7 +114,8 @@ def all_runs() -> table.Panel:
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
         "time, up to now while it goes on. A run is as valid as its least valid row. The factor is "
         "that of the fastest server against the baseline: the verdict's, with its 95 % interval "
-        f"where it is of one load. {OF_RESPONSE_TIMES}",
+        "where it is of one load. Where several are fastest it is empty: each has its own in its "
+        f"run. {OF_RESPONSE_TIMES}",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
             Column("Run", label="run", width=130, more={**link, **WRAPPED}),

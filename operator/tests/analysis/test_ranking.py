@@ -96,6 +96,18 @@ def test_who_is_slower_than_one_of_the_first_for_sure_is_not_among_them() -> Non
 def test_a_tie_with_the_baseline_has_no_factor_to_show() -> None:
     summary = summary_of(make_spec("base", "one"), steady({"base": 1000.0, "one": 1000.0}))
     assert summary.verdict == "base and one cannot be told apart by throughput under closed"
+    assert (summary.fastest, summary.fastest_factor) == ("base or one", None)
+
+
+def test_several_that_are_fastest_have_no_factor_which_would_be_that_of_one_of_them() -> None:
+    rates = {"base": 100.0, "one": 1000.0, "four": 1010.0}
+    summary = summary_of(make_spec(*rates), noisy(rates))
+    factors = {row.server: row.factor.value for row in summary.rows if row.factor}
+    assert factors["four"] != pytest.approx(factors["one"])
+    assert (summary.fastest, summary.fastest_factor) == ("one or four", None)
+    many = {f"s{n}": 100.0 * (1 + 9 * (n > 0)) for n in range(9)}
+    summary = summary_of(make_spec(*many), noisy(many))
+    assert (summary.fastest, summary.fastest_factor) == ("s1, s2, s3 or 5 others", None)
 
 
 def test_many_servers_in_a_tie_are_counted() -> None:

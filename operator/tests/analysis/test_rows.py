@@ -379,7 +379,17 @@ def test_what_is_said_of_two_is_not_said_of_one_twice(one: str, other: str) -> N
     ],
 )
 def test_figures_alone_make_no_other_doubt(one: str, other: str) -> None:
-    assert rows_doubts(one, other) == [f"{one} (in 2 of 2 repetitions)"]
+    first = f"{one} (in 2 of 2 repetitions; these figures are of the first)"
+    assert rows_doubts(one, other) == [first]
+    assert doubts.doubt(first) is doubts.doubt(one)
+    assert rows_doubts(one, one) == [f"{one} (in 2 of 2 repetitions)"]
+
+
+def test_what_the_only_repetition_says_is_in_no_plural() -> None:
+    said = doubts.STOLEN_TIME.says(share=0.021, node="n1")
+    (reason,) = (one for one in rows_doubts(said) if one.startswith(said))
+    assert reason == f"{said} (in 1 of 1 repetition)"
+    assert doubts.doubt(reason) is doubts.STOLEN_TIME
 
 
 def test_a_busy_generator_makes_it_doubtful() -> None:

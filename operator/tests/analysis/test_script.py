@@ -180,7 +180,12 @@ def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:
             "1.47 s (1.19 to 1.83); missed in 2 of 2",
         ),
         # Chance goes further than the bound: nobody knows.
-        ([(True, 190.0), (False, 210.0)], None, "notKnown", "200 ms (106 to 377); missed in 1 of"),
+        (
+            [(True, 190.0), (False, 210.0)],
+            None,
+            "notKnown",
+            "199.7 ms (106 to 377); missed in 1 of",
+        ),
         ([(False, 1500.0), (False, 300.0)], None, "notKnown", "671 ms ("),
     ],
 )
@@ -244,6 +249,36 @@ def test_a_threshold_is_judged_by_the_whole_interval(
     assert objective.outcome == {True: "met", False: "missed", None: "notKnown"}[met]
     if met is None:
         assert objective.reason == "IntervalAcrossBound"
+
+
+@pytest.mark.parametrize(
+    ("expression", "contains", "values", "measured"),
+    [
+        ("p(95)<200", "time", (200.3, 200.35, 200.4), "200.3 ms (200.2 to 200.5)"),
+        ("rate>0.9999", "default", (0.9995, 0.9996, 0.9996), "0.9996 (0.999 to 0.9997)"),
+        ("rate<0.01", "default", (0.010001, 0.010002, 0.010003), "0.010002 ("),
+        ("rate<5e8", "data", (5e8 + 4e5,), "500,400,000 B/s"),
+        ("count<5e8", "data", (4.8e8,), "480,000,000 B"),
+        ("avg<200", "data", (120.0,), "120 B"),
+        ("avg>-0.2", "time", (-0.20001, -0.20002, -0.20003), "-0.20002 ms (-0.20004 to -0.199995)"),
+    ],
+)
+def test_what_a_threshold_was_compared_with_never_reads_as_its_bound(
+    expression: str, contains: str, values: tuple[float, ...], measured: str
+) -> None:
+    said = {"metric": "m", "expression": expression, "contains": contains, "samples": 9}
+    kind = "rate" if expression.startswith("rate") else "trend"
+    found = row(
+        *(
+            {
+                "metrics": {"m": {"type": kind, "samples": 9}},
+                "thresholds": [{**said, "met": keeps_bound(expression, one, one), "value": one}],
+            }
+            for one in values
+        )
+    )
+    (objective,) = threshold_objectives([found])
+    assert objective.measured.startswith(measured)
 
 
 def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:

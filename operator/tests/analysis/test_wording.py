@@ -81,6 +81,30 @@ def test_who_is_the_fastest_has_an_interval_that_says_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0.00%"),
+        (0.002, "0.2%"),
+        (0.5, "50.0%"),
+        (0.9994, "99.9%"),
+        (0.9997, "99.97%"),
+        (14_838 / 14_841, "99.98%"),
+        (1 - 1e-7, "99.99999%"),
+        (1, "100%"),
+        (1.5, "150%"),
+        (3 / 6_000_003, "0.00005%"),
+        (1.234e-9, "0.000000123%"),
+    ],
+)
+def test_a_share_is_never_all_of_it_where_it_is_not_and_has_no_exponent(
+    share: float, text: str
+) -> None:
+    assert wording.share(share) == text
+    alone = wording.share_with_interval(Interval(value=share, low=0, high=1))
+    assert alone == f"{text} (0.00 to 100)"
+
+
+@pytest.mark.parametrize(
     ("names", "text"),
     [
         ([], ""),

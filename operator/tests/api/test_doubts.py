@@ -106,7 +106,8 @@ STORED = {
 def test_each_doubt_is_known_by_what_it_says_and_no_other_one_says_it() -> None:
     assert set(STORED.values()) == set(DOUBTS)
     for reason, expected in STORED.items():
-        for said in (reason, f"{reason} (in 2 of 5 repetitions)"):
+        of_several = doubts.in_repetitions([reason, "others"], 5)
+        for said in (reason, f"{reason} (in 2 of 5 repetitions)", of_several):
             assert [one for one in DOUBTS if one.said(said)] == [expected], said
 
 

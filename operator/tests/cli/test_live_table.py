@@ -52,6 +52,18 @@ def test_a_server_that_is_out_says_why_and_one_not_measured_yet_is_empty(
     assert lines[4].split()[:3] == ["late", "open", "0/5"]
 
 
+def test_a_factor_of_response_times_says_so_beside_one_of_throughputs(
+    manifest: Any, finished_status: Any
+) -> None:
+    fastapi, axum = finished_status["results"]
+    factor = {"value": 0.1, "low": 0.099, "high": 0.102}
+    steady = {**axum, "load": "open", "comparedBy": "p99", "factor": factor}
+    running = {**finished_status, "state": "Running", "results": [fastapi, axum, steady]}
+    lines = printed(looked_at(manifest, running))
+    assert lines[3].endswith("25.1x (24.6 to 25.6)")
+    assert lines[4].endswith("0.1x (0.099 to 0.102) of p99")
+
+
 def test_where_the_results_decide_nobody_says_how_many_trials_there_will_be(
     manifest: Any, finished_status: Any
 ) -> None:

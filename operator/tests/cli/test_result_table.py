@@ -70,6 +70,14 @@ def test_a_run_that_did_not_succeed_has_its_verdict_of_what_was_measured(
     assert f"demo: {state}. OutOfTime: too long\n" in _printed(manifest, nothing)
 
 
+def test_a_run_that_only_verifies_says_what_came_of_it(manifest: Any, finished_status: Any) -> None:
+    (condition,) = finished_status["conditions"]
+    ended = {**condition, "reason": "Verified", "message": "every server gave the answers"}
+    status = {"state": "Succeeded", "conditions": [ended]}
+    manifest["spec"]["verifyOnly"] = True
+    assert _printed(manifest, status) == "demo: Succeeded. every server gave the answers\n"
+
+
 def _with_cause(status: Any) -> Any:
     status["results"][1] |= {
         "limitedBy": {"cause": "postgresCpu", "evidence": "Postgres used 1.98 cores of 2"},
@@ -218,8 +226,10 @@ def test_a_row_with_failed_trials_says_how_many_are_behind_it(
     ("asked", "trials", "said"),
     [
         ({}, [2, 3], "valid (2/5)"),
-        # Where the results decide, as many as the other one has.
-        ({"stopWhen": "decided"}, [2, 3], "valid (2/3)"),
+        # Where the results decide, as many as are always made, or as the other one has.
+        ({"stopWhen": "decided"}, [2, 3], "valid (2/5)"),
+        ({"stopWhen": "decided"}, [1, 1], "valid (1/5)"),
+        ({"stopWhen": "decided"}, [6, 7], "valid (6/7)"),
     ],
 )
 def test_of_a_run_that_was_cut_short_the_repetitions_that_are_missing_are_counted(
@@ -230,6 +240,30 @@ def test_of_a_run_that_was_cut_short_the_repetitions_that_are_missing_are_counte
     for row, count in zip(finished_status["results"], trials, strict=True):
         row |= {"state": "Partial", "trials": count}
     assert said in _printed(manifest, finished_status)
+
+
+@pytest.mark.parametrize(("state", "said"), [("Running", "pending"), ("Cancelled", "not measured")])
+@pytest.mark.parametrize("asked", [{}, {"stopWhen": "decided"}])
+def test_what_a_run_that_is_over_did_not_measure_is_not_to_come(
+    manifest: Any, finished_status: Any, state: str, said: str, asked: Any
+) -> None:
+    manifest["spec"] |= asked
+    rows = [
+        {"server": row["server"], "load": "closed", "state": "Pending"}
+        for row in finished_status["results"]
+    ]
+    text = _printed(manifest, {**finished_status, "state": state, "results": rows})
+    assert text.count(said) == 2
+    assert "for 5s, 5 repetitions" in " ".join(text.split())
+
+
+def test_one_repetition_is_in_no_plural(manifest: Any, finished_status: Any) -> None:
+    manifest["spec"]["repetitions"] = 1
+    for row in finished_status["results"]:
+        row["trials"] = 1
+    text = _printed(manifest, finished_status)
+    assert "for 5s, 1 repetition" in text
+    assert "1 repetitions" not in text
 
 
 def test_of_a_server_without_a_right_answer_all_that_is_known_is_shown(

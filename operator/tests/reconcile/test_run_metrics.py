@@ -213,6 +213,22 @@ def test_the_factor_of_a_run_is_that_of_its_verdict_and_of_one_load_only_where_t
     assert scraped(figures)["laptime_run_info"][0][0]["factor"] == told
 
 
+@pytest.mark.parametrize("factor", [None, "2.00x"])
+def test_a_run_with_several_that_are_fastest_says_no_factor(factor: str | None) -> None:
+    """An older version wrote that of one of them."""
+    rows = [
+        a_row(server=name, rank=1, factor=Interval(value=value, low=value - 0.1, high=value + 0.1))
+        for name, value in (("s0", 1.9), ("s1", 2.0))
+    ]
+    status = RunStatus(
+        state=State.SUCCEEDED, results=rows, fastest="s0 or s1", fastest_factor=factor
+    )
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status, servers=2)))
+    info = scraped(figures)["laptime_run_info"][0][0]
+    assert (info["fastest"], info["factor"]) == ("s0 or s1", "")
+
+
 def test_response_times_are_those_of_the_table_and_longer_than_any_where_it_says_failed() -> None:
     times = {"p50": 0.00105, "p99": 0.0093}
     figures = LatencyFigures.model_validate(
@@ -244,7 +260,17 @@ def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> 
                 contains="time",
                 value=12.5,
                 figures=[MetricFigure(name="p(95)", estimate=around, factor=Interval(value=2.0))],
-            )
+            ),
+            *(
+                ScriptMetric(
+                    name=name,
+                    type=kind,
+                    contains="data",
+                    value=1.0,
+                    figures=[MetricFigure(name=figure, estimate=Interval(value=1.0))],
+                )
+                for name, kind, figure in (("sent", "counter", "rate"), ("size", "trend", "avg"))
+            ),
         ],
     )
     metrics = Metrics()
@@ -258,7 +284,10 @@ def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> 
     assert [value for _, value in found["laptime_result_check_rate"]] == [0.99]
     ended = {labels["outcome"]: value for labels, value in found["laptime_result_iterations"]}
     assert ended == {"ended": 500, "dropped": 7}
-    values = {labels["bound"]: value for labels, value in found["laptime_result_script_value"]}
+    every = found["laptime_result_script_value"]
+    units = {labels["metric"]: labels["unit"] for labels, _ in every}
+    assert units == {"listing_time": "ms", "sent": "bytes/s", "size": "bytes"}
+    values = {one["bound"]: value for one, value in every if one["metric"] == "listing_time"}
     assert values == {"estimate": 12.5, "low": 12.0, "high": 13.0}
     ((labels, factor),) = found["laptime_result_script_factor"]
     assert (factor, labels["bound"]) == (2.0, "estimate")
@@ -344,9 +373,34 @@ def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> No
         figures.see(manifest_of(a_run(RunStatus(state=state, results=rows), servers=2)))
         found = scraped(figures)
         assert found["laptime_run_info"][0][0]["validity"] == validity
-        assert found["laptime_run_trials_failed"][0][1] == 2
         said_of = {one["server"]: one["doubts"] for one, _ in found["laptime_result_state"]}
         assert said_of == {"s0": "", "s1": doubts}
+
+
+def test_trials_of_a_server_that_was_never_measured_are_among_those_that_measured_nothing() -> None:
+    world = World(spec_of(2, 1, 3), Random(0))
+    world.verdicts["s0"] = {"ok": False, "reason": "WrongAnswer", "message": "GET /: no"}
+    run_to_the_end(world)
+    figures = RunFigures()
+    figures.see(manifest_of(world.run))
+    found = scraped(figures)
+    told = {
+        name: found[f"laptime_run_trials{name}"][0][1] for name in ("", "_completed", "_failed")
+    }
+    assert told == {"": 6, "_completed": 6, "_failed": 3}
+    measured = sum(value for _, value in found["laptime_result_trials"])
+    assert measured == 3
+
+
+def test_a_run_that_only_verifies_has_no_trials_and_says_how_far_it_is() -> None:
+    spec = spec_of(2, 1, 2).model_copy(update={"verify_only": True})
+    world = World(spec, Random(0))
+    run_to_the_end(world)
+    figures = RunFigures()
+    figures.see(manifest_of(world.run))
+    found = scraped(figures)
+    assert not [name for name in found if name.startswith("laptime_run_trials")]
+    assert [value for _, value in found["laptime_run_progress_ratio"]] == [1]
 
 
 def test_a_row_whose_pods_nobody_watched_says_so_beside_its_validity() -> None:
@@ -402,7 +456,7 @@ def test_a_run_that_was_given_up_has_no_time_left_and_says_why_before_what_was_k
     manifest = manifest_of(a_run(status))
     ended = abandoned(manifest, KeyError("x"), datetime.now(UTC))
     assert ended.progress is not None
-    assert (ended.progress.text, ended.progress.percent) == ("3/10", 100)
+    assert (ended.progress.text, ended.progress.percent) == ("3/10", 30)
     figures = RunFigures()
     figures.see({**manifest, "status": ended.to_wire()})
     found = scraped(figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from laptime.api.attempts import trial_of
 from laptime.api.status import State
 from laptime.plan import plan_trials
+from laptime.report.results import read_results
 
 from .test_decide import run_to_the_end, spec_of
 from .world import World
@@ -44,6 +46,23 @@ def test_one_load_stops_early_and_the_other_goes_on() -> None:
     assert "s0 and s1 cannot be told apart by throughput under l1" in verdict
     assert "all orders under l0 are known after 3 repetitions" in verdict
     assert "under l1 the order is not known after 7 repetitions" in verdict
+
+
+def test_a_run_that_is_cancelled_says_everywhere_how_much_of_it_was_made() -> None:
+    """Under one of its loads no trial was begun."""
+    world = world_of(3)
+    while not world.run.status.state or not world.run.status.state.terminal:
+        world.step()
+        world.advance()
+        if len(world.results_written) == 1:
+            world.run = replace(world.run, spec=world.run.spec.model_copy(update={"cancel": True}))
+    progress = world.run.status.progress
+    assert world.run.status.state is State.CANCELLED
+    assert progress is not None
+    assert (progress.completed, progress.total, progress.percent) == (1, 12, 8)
+    assert progress.text == "1/12"
+    _, report = read_results(world.files["results.json"])
+    assert report.trials_said == "1 of 12 measured, in 3 repetitions"
 
 
 @given(seed=st.integers(0, 2**31 - 1), spread=st.sampled_from([0.01, 0.1, 0.3]))

@@ -608,6 +608,23 @@ class TestWhatIsMissing:
         assert page.all("h1")[0].text == "Nothing is measured yet."
         assert page.all("svg") == []
         assert "Isolation" not in page.text
+        assert page.all("p", class_="note") == []
+
+    def test_of_a_load_that_was_not_begun_it_says_nothing_of_who_watched(self) -> None:
+        report, payloads = REPORT, PAYLOADS
+        begun = [one for one in report.trials if one.load == "closed"]
+        summary = summarise(
+            report.spec, plan_trials("demo", report.spec, 1), begun, payloads, None, {}, "Cancelled"
+        )
+        page = parse(to_html(replace(report, summary=summary, trials=begun), payloads))
+        notes = {
+            section.attributes["id"]: [note.text for note in section.all("p", class_="note")]
+            for section in page.all("section")
+            if section.attributes["id"].startswith("load-")
+        }
+        assert notes.pop("load-closed")
+        assert notes
+        assert all(not said for said in notes.values())
 
     def test_single_repetitions_have_no_groups(self) -> None:
         report, payloads = SMALL

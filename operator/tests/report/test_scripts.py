@@ -117,6 +117,23 @@ def test_metrics_are_shown_with_their_intervals_and_factors() -> None:
         ScriptMetric(
             name="complete", type="rate", samples=4, value=0.25, figures=[figure("rate", 0.25)]
         ),
+        ScriptMetric(
+            name="sent",
+            type="counter",
+            contains="data",
+            samples=3,
+            value=1.5e9,
+            figures=[figure("rate", 5e8)],
+        ),
+        ScriptMetric(
+            name="size",
+            type="trend",
+            contains="data",
+            samples=3,
+            value=120.0,
+            min=90.0,
+            figures=[figure("avg", 120.0)],
+        ),
     ]
     script = SCRIPT.model_copy(update={"metrics": metrics})
     row = ROW.model_copy(update={"script": script, "compared_by": Metric.P99})
@@ -125,6 +142,9 @@ def test_metrics_are_shown_with_their_intervals_and_factors() -> None:
     assert f"| fastapi | 1,234 | 50.0 (45.0 to 55.0) | {factor} | 6 | 10 of 100" in text
     assert "failed (10.0%) | p99 |" in text
     assert f"| iterations | 500 | 500 | 50.0 (45.0 to 55.0)/s | {factor} | - |" in text
+    each_second = "500,000,000 B/s (450,000,000 to 550,000,000)"
+    assert f"| sent | 3 | 1,500,000,000 B | {each_second} | - |" in text
+    assert "| size | 3 | - | 120 B (108 to 132) | - | 90.0 B |" in text
     assert (
         "| listing_time | 5 | - | 1.50 s (1.35 to 1.65) | 0.5x (0.5 to 1.00) | 1.00 ms "
         "| 1.40 s | 2.00 s (1.80 to 2.20) | - | - | 3.00 s |"

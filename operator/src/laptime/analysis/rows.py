@@ -284,10 +284,7 @@ def _in_repetitions(
         for reason in result.validity_reasons:
             if reason != covered.get(result.trial):
                 by_kind.setdefault(doubts.about(reason), []).append(reason)
-    return [
-        Said(f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)")
-        for reasons in by_kind.values()
-    ]
+    return [doubts.in_repetitions(reasons, len(measured)) for reasons in by_kind.values()]
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ class Summary:
     fastest_factor: str | None
     """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
 
-    By the figure that the first load is compared by: a factor of response times is below 1x.
+    By the figure that the first load is compared by: a factor of response times is below 1x. None
+    where several are fastest: each has its own.
     """
     verdict: str
     objectives: tuple[ObjectiveResult, ...]
@@ -125,7 +126,7 @@ def summarise(
     # By one repetition nobody is said to be it without saying so, while others are to come.
     open_yet = first is None or first.unopposed or (first.once and not finished)
     fastest = first.leaders if first and not open_yet else ()
-    factor = first.factor(first.order[0]) if first and fastest else None
+    factor = first.factor(fastest[0]) if first and len(fastest) == 1 else None
     notes = list(_not_precise(spec, width, counted)) if finished else []
     notes += _differing(control)
     notes += [f"the run ended early ({ended})"] if early else []
@@ -250,7 +251,7 @@ def _orders(
             known.setdefault(made, []).append(load.name)
             continue
         of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
-        said = f"under {load.name} {of} not known after {_repetitions(made)}"
+        said = f"under {load.name} {of} not known after {wording.repetitions(made)}"
         smallest = spec.smallest_difference_share or 0.0
         widest = math.expm1(max(comparison.left_open(*pair) for pair in left))
         # Where the smallest difference may be found, so may all orders, with more of them.
@@ -260,11 +261,8 @@ def _orders(
             else said
         )
     for made, loads in known.items():
-        yield f"all orders under {wording.listing(loads)} are known after {_repetitions(made)}"
-
-
-def _repetitions(count: int) -> str:
-    return "1 repetition" if count == 1 else f"{count} repetitions"
+        after = wording.repetitions(made)
+        yield f"all orders under {wording.listing(loads)} are known after {after}"
 
 
 def _not_precise(

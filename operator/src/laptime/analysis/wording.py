@@ -24,6 +24,7 @@ from laptime.api.results import (
 from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
 from laptime.api.usage import Source
+from laptime.measure import bound_of
 
 _MANY = 4
 _TOLD_SPEED_SPREAD = 0.1
@@ -251,6 +252,11 @@ def cost(whom: str, difference: float, repetitions: int | None, seconds: float |
     return f"about {times}{lasts} would tell {whom} apart, if they differ by {by} or more"
 
 
+def repetitions(count: int) -> str:
+    """Return how many repetitions in words: `1 repetition`, `5 repetitions`."""
+    return f"{count} repetition{'' if count == 1 else 's'}"
+
+
 def search(found: Saturation) -> str:
     """Return what a search found: `met up to 4,800 requests/s, missed from 5,040 on; …`."""
     text = f"met up to {number(found.low_rate)} requests/s" if found.low_rate else "met at no rate"
@@ -273,28 +279,45 @@ def checks(script: ScriptFigures) -> str:
 
 
 def threshold(result: ThresholdResult) -> str:
-    """Return what a threshold was compared with: `12.3 ms (9.1 to 15.1), missed in 2 of 5`."""
+    """Return what a threshold was compared with: `12.3 ms (9.1 to 15.1), missed in 2 of 5`.
+
+    With the digits that tell it from the bound.
+    """
     if result.measured is None:
         return "no samples"
-    counted = result.expression.startswith(("count", "rate"))
-    text = interval_in_unit(result.measured, "default" if counted else result.contains)
+    each_second = result.expression.startswith("rate")
+    counted = each_second or result.expression.startswith("count")
+    contains = "default" if counted and result.contains == "time" else result.contains
+    bound = bound_of(result.expression)
+    text = interval_in_unit(result.measured, contains, bound, each_second=each_second)
     if result.repetitions == 1:
         return text
     return f"{text}; missed in {result.missed} of {result.repetitions} repetitions"
 
 
-def interval_in_unit(interval: Interval, contains: str) -> str:
-    """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`."""
+def interval_in_unit(
+    interval: Interval, contains: str, bound: float | None = None, *, each_second: bool = False
+) -> str:
+    """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`.
+
+    With the digits that tell it from a `bound`; data `each_second` are `12.3 B/s`.
+    """
+    written = number if bound is None else beside(bound)
+    if contains == "data":
+        return with_interval(interval, " B/s" if each_second else " B", written)
     if contains != "time":
-        return with_interval(interval)
+        return with_interval(interval, "", written)
     if interval.value < 0 or (interval.low or 0) < 0:
-        return with_interval(interval, " ms")
-    parts = {name: value / 1000 for name, value in interval if value is not None}
-    return latency_figure(LatencyFigure(seconds=Interval(**parts)), ends=True)
+        return with_interval(interval, " ms", written)
+    seconds = Interval(**{name: value / 1000 for name, value in interval if value is not None})
+    within = None if bound is None else bound / 1000
+    return latency_figure(LatencyFigure(seconds=seconds), ends=True, bound=within)
 
 
 def in_unit(value: float, contains: str) -> str:
-    """Return a value of k6's: times are milliseconds there, all else is a plain number."""
+    """Return a value of k6's: times are milliseconds there, data bytes, all else plain numbers."""
+    if contains == "data":
+        return f"{number(value)} B"
     return latency(value / 1000) if contains == "time" and value >= 0 else number(value)
 
 
@@ -310,8 +333,17 @@ def memory(size_bytes: float) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share (0 … 1) as a percentage: `0.2%`."""
-    return f"{number(value * 100)}%"
+    """Return a share (0 … 1) as a percentage: `0.2%`.
+
+    With the digits that tell it from all: `99.97%`.
+    """
+    return f"{_percent(value * 100)}%"
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 1e-4:
+        return f"{value:.{2 - math.floor(math.log10(value))}f}".rstrip("0")
+    return beside(100.0)(value)
 
 
 def rate(value: float) -> str:
@@ -323,7 +355,7 @@ def rate(value: float) -> str:
 def share_with_interval(interval: Interval) -> str:
     """Return a share with its interval as percentages: `0.2% (0.1 to 0.3)`."""
     parts = {name: 100 * value for name, value in interval if value is not None}
-    return with_interval(Interval(**parts), "%")
+    return with_interval(Interval(**parts), "%", _percent)
 
 
 def counted_from(executor: str) -> str:

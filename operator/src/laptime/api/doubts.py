@@ -10,6 +10,7 @@ are not in the list bear on every figure.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from functools import cached_property
@@ -28,7 +29,8 @@ _WITH_FIGURES = "mostly"
 """The field that has figures among its words."""
 _OF_OLDER_VERSIONS = re.compile(r"'[^']*'|[\d.,]+")
 _NUMBER = r"[-+\d.,e]+%?"
-_REPEATED = r"( \(in \d+ of \d+ repetitions\))?"
+_OF_THE_FIRST = "; these figures are of the first"
+_REPEATED = rf"( \(in \d+ of \d+ repetitions?({_OF_THE_FIRST})?\))?"
 
 
 class Bearing(Flag):
@@ -393,6 +395,13 @@ DOUBTS = tuple(one for one in globals().copy().values() if isinstance(one, Doubt
 def doubt(reason: str) -> Doubt | None:
     """Return the doubt that a reason is; None for one of another version."""
     return next((one for one in DOUBTS if one.said(reason)), None)
+
+
+def in_repetitions(reasons: Sequence[str], repetitions: int) -> Said:
+    """Return what some of so many repetitions say, a reason of one kind each, in one."""
+    of = f"{len(reasons)} of {repetitions} repetition{'' if repetitions == 1 else 's'}"
+    unlike = _OF_THE_FIRST if len(set(reasons)) > 1 else ""
+    return Said(f"{reasons[0]} (in {of}{unlike})")
 
 
 def leaves_end_open(reason: str) -> bool:

@@ -97,11 +97,20 @@ class Condition(TolerantModel):
 class Progress(TolerantModel):
     """How far a run is."""
 
-    completed: int = Field(0, description="Trials that are over.")
-    total: int = Field(0, description="Trials in all.")
-    percent: int = Field(0, description="Share of the trials that are over.")
+    completed: int = Field(
+        0, description="Trials that are over; with `verifyOnly` servers that are checked."
+    )
+    total: int = Field(0, description="Trials in all; with `verifyOnly` servers.")
+    percent: int = Field(0, description="The first of the second, in whole percent.")
     remaining_seconds: int | None = Field(None, description="Estimate of the time left.")
     text: str = Field("", description="The same for people, such as '7/15, 1m20s left'.")
+
+    @classmethod
+    def ended(cls, completed: int, total: int) -> Progress:
+        """Return that of a run that is over, however much of it was measured."""
+        percent = 100 * completed // total if total else 0
+        text = f"{completed}/{total}"
+        return cls(completed=completed, total=total, percent=percent, text=text)
 
 
 class ServerState(StrEnum):
@@ -198,7 +207,9 @@ class RunStatus(TolerantModel):
         "the run goes on and all that is known is one repetition.",
     )
     fastest_factor: str | None = Field(
-        None, description="Its factor against the baseline, such as '25.1x'."
+        None,
+        description="Its factor against the baseline, such as '25.1x'; none where several cannot "
+        "be told apart, each of which has its own in its row.",
     )
     servers: list[ServerStatus] | None = Field(
         None, description="What is known of each server's answers."

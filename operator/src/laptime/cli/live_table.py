@@ -50,9 +50,17 @@ def live_table(view: View) -> Table:
             ),
             format_rate(rate) if rate else "",
             wording.latency_figure(p99) if p99 else "",
-            wording.factor(row.factor) if row.factor else "",
+            _factor(row),
         )
     return table
+
+
+def _factor(row: ResultRow) -> str:
+    if row.factor is None:
+        return ""
+    # Loads of both kinds stand below each other, and of one less is faster.
+    of = f" of {wording.metric(row.compared_by)}" if row.compared_by.is_latency else ""
+    return f"{wording.factor(row.factor)}{of}"
 
 
 def _trials(row: ResultRow, view: View) -> str:

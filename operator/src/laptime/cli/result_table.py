@@ -72,6 +72,8 @@ def _headline(run: Run) -> Text:
     style, said = "bold", status.verdict
     if status.state is State.SUCCEEDED:
         style = "bold green"
+        # One that only verifies has no verdict.
+        said = said or (succeeded.message if succeeded is not None else None)
     elif status.state in (State.FAILED, State.CANCELLED):
         style = "bold red" if status.state is State.FAILED else "bold yellow"
         if succeeded is not None:
@@ -90,30 +92,31 @@ def _headline(run: Run) -> Text:
 def _title(run: Run, name: str, repetitions: int) -> str:
     if run.spec is None:
         return f"Load {name}"
-    return f"Load {name}: {describe_load(run.spec.load(name))}, {repetitions} repetitions"
+    said = wording.repetitions(repetitions)
+    return f"Load {name}: {describe_load(run.spec.load(name))}, {said}"
 
 
 def _repetitions(run: Run, rows: list[ResultRow]) -> int:
-    """Return how many trials each row of a load is to have."""
-    if run.spec is not None and not run.spec.by_results:
-        return run.spec.repetitions
-    # Where the results decide nobody knows before how many there will be.
-    return max(row.trials for row in rows)
+    """Return how many trials each row of a load is to have, as far as that is known."""
+    # Where the results decide nobody knows before how many more there will be.
+    made = max(row.trials for row in rows)
+    return max(run.spec.first_look, made) if run.spec is not None else made
 
 
 def _widest(run: Run, rows: list[ResultRow], console: Console) -> Table:
     """Return the fullest table that fits: CPU and memory only on wide consoles."""
     baseline, repetitions = run.status.baseline, _repetitions(run, rows)
     title = _title(run, rows[0].load, repetitions)
+    over = run.status.state is not None and run.status.state.terminal
     unbounded = console.options.update_width(1000)
     sets = [{"narrow": False}, {"narrow": True}]
     if any(row.usage is not None for row in rows):
         sets.insert(0, {"narrow": False, "usage": True})
     for how in sets:
-        table = _table(rows, baseline, title, repetitions, **how)
+        table = _table(rows, baseline, title, repetitions, over=over, **how)
         if console.measure(table, options=unbounded).maximum <= console.width:
             return table
-    return _table(rows, baseline, title, repetitions, narrow=True, folded=True)
+    return _table(rows, baseline, title, repetitions, over=over, narrow=True, folded=True)
 
 
 def _small(said: SmallTable) -> Table:
@@ -138,6 +141,7 @@ def _table(
     title: str,
     repetitions: int,
     *,
+    over: bool,
     narrow: bool,
     folded: bool = False,
     usage: bool = False,
@@ -183,7 +187,7 @@ def _table(
             cells.append(_checks(row))
         if limits:
             cells.append(wording.cause(row.limited_by.cause) if row.limited_by else "-")
-        cells.append(_validity(row, repetitions))
+        cells.append(_validity(row, repetitions, over=over))
         table.add_row(*cells, style="dim" if row.state is RowState.PENDING else "")
     return table
 
@@ -243,11 +247,11 @@ def format_rate(rate: Interval) -> str:
     return f"{text} ± {width:,.{digits}f}"
 
 
-def _validity(row: ResultRow, repetitions: int) -> Text:
+def _validity(row: ResultRow, repetitions: int, *, over: bool) -> Text:
     if row.state is RowState.FAILED:
         return Text("failed", "red")
     if row.state is RowState.PENDING:
-        return Text("pending")
+        return Text("not measured" if over else "pending")
     if row.validity is None:
         return Text("-")
     said = wording.validity(row)

@@ -25,7 +25,7 @@ from laptime.measure.merge import merge_results
 from laptime.measure.placement import on_the_same_nodes
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, exceptions_together, hosts_together
-from laptime.measure.script_metrics import keeps_bound, merged_metrics, shown_metrics
+from laptime.measure.script_metrics import bound_of, keeps_bound, merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import Judgement, doubted, error_reason, judge_pods
 from laptime.measure.watched import watched_result
@@ -42,6 +42,7 @@ __all__ = [
     "Judgement",
     "ProfileProblem",
     "altered",
+    "bound_of",
     "checks_together",
     "cut_short",
     "doubted",

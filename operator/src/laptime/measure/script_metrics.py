@@ -166,6 +166,12 @@ def keeps_bound(expression: str, low: float, high: float) -> bool | None:
     return ends.pop() if len(ends) == 1 else None
 
 
+def bound_of(expression: str) -> float | None:
+    """Return what a threshold compares with, in k6's unit; None where it cannot be read."""
+    parsed = _EXPRESSION.fullmatch(expression)
+    return None if parsed is None else float(parsed["bound"])
+
+
 def _value(metric: GeneratorMetric, method: str, share: float, seconds: float) -> float | None:
     if method == "count":
         return metric.sum

@@ -39,7 +39,7 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "finished_at": moment,
             "current_trial": None,
             "current_beside": None,
-            "progress": _ended(old.progress),
+            "progress": old.progress and Progress.ended(old.progress.completed, old.progress.total),
             # What was said of the figures is of a run that goes on, and more is not coming.
             "verdict": f"{why}; {old.verdict}" if old.verdict else None,
             "step_started_at": None,
@@ -47,13 +47,6 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),
         }
     )
-
-
-def _ended(progress: Progress | None) -> Progress | None:
-    if progress is None:
-        return None
-    completed, total = progress.completed, progress.total
-    return Progress(completed=completed, total=total, percent=100, text=f"{completed}/{total}")
 
 
 def deployed(children: Children) -> list[Delete]:

@@ -305,10 +305,14 @@ def _declared() -> _Families:
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
         ("laptime_run_started_timestamp_seconds", "When the run got its turn.", _RUN),
         ("laptime_run_finished_timestamp_seconds", "When the run was over.", _RUN),
-        ("laptime_run_progress_ratio", "Share of the trials that are over.", _RUN),
+        (
+            "laptime_run_progress_ratio",
+            "Share of the trials that are over; with verifyOnly of the servers that are checked.",
+            _RUN,
+        ),
         ("laptime_run_trials", "Trials of the run in all.", _RUN),
         ("laptime_run_trials_completed", "Trials of the run that are over.", _RUN),
-        ("laptime_run_trials_failed", "Trials of the run that measured nothing.", _RUN),
+        ("laptime_run_trials_failed", "Trials that are over and measured nothing.", _RUN),
         ("laptime_run_objectives_missed", "Objectives of the run that were missed.", _RUN),
         ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
         (
@@ -397,7 +401,10 @@ def _declared() -> _Families:
     ):
         families.declare(name, help_, labels)
     for name, what in (
-        ("laptime_result_script_value", "A figure of a metric of a script, in k6's unit"),
+        (
+            "laptime_result_script_value",
+            "A figure of a metric of a script, in k6's unit, of a counter each second",
+        ),
         ("laptime_result_script_factor", "That figure divided by the baseline's"),
     ):
         help_ = (
@@ -469,9 +476,6 @@ def _add_run(samples: _Samples, run: Run) -> None:
     for server in run.spec.servers:
         told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
         samples.add("laptime_run_server_info", (*run.key, *told), 1.0)
-    if status.results:
-        failed = sum(row.failed_trials for row in status.results)
-        samples.add("laptime_run_trials_failed", run.key, failed)
     for component, name, resources in _limited(run):
         if resources is not None and resources.cpu is not None:
             cores = quantity(resources.cpu)
@@ -483,9 +487,15 @@ def _add_run(samples: _Samples, run: Run) -> None:
     if progress.total:
         ratio = progress.completed / progress.total
         samples.add("laptime_run_progress_ratio", run.key, ratio)
+    samples.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+    if run.spec.verify_only:
+        return  # it counts servers
     samples.add("laptime_run_trials", run.key, progress.total)
     samples.add("laptime_run_trials_completed", run.key, progress.completed)
-    samples.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+    if status.results:
+        # Not by those that failed: of a server with a wrong answer none was ever begun.
+        measured = sum(row.trials for row in status.results)
+        samples.add("laptime_run_trials_failed", run.key, progress.completed - measured)
 
 
 def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
@@ -524,9 +534,11 @@ def _factor(run: Run) -> str:
     """Return the factor of the fastest server, with its interval where a row has it.
 
     The verdict is over all loads that are compared by the same figure: a row's factor is that of
-    the run only where its load is the only one of these.
+    the run only where its load is the only one of these. Where several are fastest there is none.
     """
     status = run.status
+    if status.fastest not in [server.name for server in run.spec.servers]:
+        return ""  # an older version wrote that of one of them
     said = status.fastest_factor or ""
     groups: dict[tuple[Metric, str], list[Interval]] = {}
     for row in status.results or []:
@@ -621,8 +633,11 @@ def _check(of_row: tuple[str, ...], check: CheckResult) -> _Samples:
 
 def _metric(of_row: tuple[str, ...], metric: ScriptMetric) -> _Samples:
     samples = _Samples()
+    unit = _UNITS.get(metric.contains, "")
+    if unit and metric.type == "counter":
+        unit += "/s"
     for figure in metric.figures:
-        of_figure = (*of_row, metric.name, figure.name, _UNITS.get(metric.contains, ""))
+        of_figure = (*of_row, metric.name, figure.name, unit)
         _add_interval(samples, "laptime_result_script_value", of_figure, figure.estimate)
         _add_interval(samples, "laptime_result_script_factor", of_figure, figure.factor)
     return samples

@@ -31,6 +31,8 @@ LEFT_OUT = {
     "rows.script": "what scripts said",
     "rows.latencyFigures": "intervals of response times",
     "rows.uncorrectedFigures": "intervals of response times from sent",
+    "rows.latency": "response times of all repetitions together",
+    "rows.uncorrectedLatency": "the same from sent",
 }
 """What may be left out of a document, for people. The spec is read from the run itself then."""
 
@@ -188,15 +190,15 @@ class Report:
         if not self.trials_known:
             return "they did not fit into the results of the run; the rows are from all of them"
         measured = sum(1 for trial in self.trials if trial.figures is not None)
-        made = {load.name: spec.repetitions for load in spec.loads}
-        if spec.by_results:
-            for trial in sorted(self.trials, key=lambda one: one.repetition):
-                made[trial.load] = trial.repetition
+        made = {load.name: spec.first_look for load in spec.loads}
+        for trial in self.trials:
+            # What is stored can be tampered with.
+            if trial.load in made:
+                made[trial.load] = max(made[trial.load], trial.repetition)
         planned = len(spec.servers) * sum(made.values())
         fewest, most = min(made.values()), max(made.values())
         said = f"{fewest} to {most}" if fewest < most else f"{most}"
-        word = "repetition" if most == 1 else "repetitions"
-        return f"{measured} of {planned} measured, in {said} {word}"
+        return f"{measured} of {planned} measured, in {said} repetition{'' if most == 1 else 's'}"
 
     def repeated(self, row: ResultRow) -> list[str]:
         """Return what became of each attempt of a row's trials that was made again, in words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,7 @@ from laptime.catalog import Scenario, stored_document
 from laptime.report.contents import End, Report
 from laptime.report.feeders import feeders_kept, without_rows
 from laptime.report.results import SCHEMA_VERSION
-from laptime.report.status import without_figures
+from laptime.report.status import estimates_alone
 
 JSON_FILE = "results.json"
 MAX_JSON_BYTES = 600_000
@@ -67,8 +67,8 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
 
     Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
     figures per request and what its script says, then the metrics of scripts, then the trials, then
-    what the rows say beyond figures and the intervals of their response times; `leftOut` lists what
-    is missing.
+    what the rows say beyond figures and the intervals of their response times, then the response
+    times of all repetitions together; `leftOut` lists what is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
@@ -185,13 +185,17 @@ def _smaller_and_smaller(
         metrics = ["rows.script.metrics"]
         yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
     yield {**document, "rows": rows, "trials": [], "leftOut": [*copies, "trials", *metrics]}
-    texts = (
-        "message", "validityReasons", "limitedBy", "usage", "script", "latencyFigures",
-        "uncorrectedFigures",
-    )  # fmt: skip
-    rows = [
-        {key: value for key, value in without_figures(row).to_wire().items() if key not in texts}
-        for row in whole_rows
-    ]
-    left_out = [*copies, "trials", *(f"rows.{text}" for text in texts), "spec"]
-    yield {**document, "trials": [], "rows": rows, "spec": None, "leftOut": left_out}
+    document |= {"trials": [], "spec": None}
+    texts = ("message", "validityReasons", "limitedBy", "usage", "script")
+    intervals = ("latencyFigures", "uncorrectedFigures")
+    rows = [_without(texts, estimates_alone(row).to_wire()) for row in whole_rows]
+    left_out = [*copies, "trials", *(f"rows.{one}" for one in (*texts, *intervals)), "spec"]
+    yield {**document, "rows": rows, "leftOut": left_out}
+    together = ("latency", "uncorrectedLatency")
+    rows = [_without(together, row) for row in rows]
+    left_out = [*left_out, *(f"rows.{one}" for one in together)]
+    yield {**document, "rows": rows, "leftOut": left_out}
+
+
+def _without(parts: Collection[str], row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in parts}

@@ -106,7 +106,9 @@ class Results(TolerantModel):
         "nobody knows.",
     )
     fastest_factor: str | None = Field(
-        None, description="Its factor against the baseline, such as `25.1x`."
+        None,
+        description="Its factor against the baseline, such as `25.1x`; null where several cannot "
+        "be told apart, each of which has its own in its row. Older versions gave that of one.",
     )
     rows: list[ResultRow] = Field(description="One per server and load.")
     objectives: list[ObjectiveResult] = Field(default_factory=list)

@@ -135,9 +135,10 @@ def _estimate(metric: ScriptMetric, figure: MetricFigure | None, together: float
         return _value(metric, together)
     if metric.type == "rate":
         return wording.share_with_interval(interval)
-    if metric.type == "counter":
+    if metric.type == "counter" and metric.contains != "data":
         return f"{wording.with_interval(interval)}/s"
-    return wording.interval_in_unit(interval, metric.contains)
+    each_second = metric.type == "counter"
+    return wording.interval_in_unit(interval, metric.contains, each_second=each_second)
 
 
 def _value(metric: ScriptMetric, value: float | None) -> str:

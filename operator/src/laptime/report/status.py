@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from laptime.analysis.repeated import LATENCIES
 from laptime.analysis.script import first_metrics
-from laptime.api.results import LatencyFigures, ResponseTimes, ResultRow
+from laptime.api.results import Interval, LatencyFigure, LatencyFigures, ResultRow
 from laptime.api.script import ScriptFigures
 from laptime.report.scripts import says_more
 
@@ -20,8 +19,9 @@ MAX_METRICS = 20
 def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
     """Return the rows, with shorter texts where there are too many of them.
 
-    Figures stay, but for response times from sent, what scripts say, and intervals of response
-    times, in a run that is too large even without texts: results.json has them.
+    Figures stay, but for response times from sent, what scripts say, intervals of response times,
+    and those of all repetitions together, in a run that is too large even without texts:
+    results.json has them. What stays is what the report has.
     """
     shortened: list[ResultRow] = []
     for candidate in _shorter_and_shorter(rows):
@@ -64,34 +64,36 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
     for parts in (of_sent, ("script",)):
         shorter = [row.model_copy(update=dict.fromkeys(parts)) for row in shorter]
         yield shorter
-    yield [without_figures(row) for row in shorter]
+    shorter = [estimates_alone(row) for row in shorter]
+    yield shorter
+    # Nobody reads them where the figures are.
+    yield [row.model_copy(update={"latency": None}) for row in shorter]
 
 
-def without_figures(row: ResultRow) -> ResultRow:
-    """Return a row with the response times of all repetitions together, and no others of them.
+def estimates_alone(row: ResultRow) -> ResultRow:
+    """Return a row with its response times over the repetitions, without intervals and factors.
 
-    What fell among failed requests in some repetitions is *failed* in their figures, and is here.
+    Those of all repetitions together are other figures, and never stand in their place.
     """
     return row.model_copy(
         update={
-            "latency": _together(row.latency, row.latency_figures),
-            "latency_figures": None,
-            "uncorrected_latency": _together(row.uncorrected_latency, row.uncorrected_figures),
-            "uncorrected_figures": None,
+            "latency_figures": _estimates(row.latency_figures),
+            "uncorrected_figures": _estimates(row.uncorrected_figures),
         }
     )
 
 
-def _together(times: ResponseTimes | None, figures: LatencyFigures | None) -> ResponseTimes | None:
-    if times is None or figures is None:
-        return times
-    failed = [
-        metric
-        for metric in LATENCIES
-        if metric.share is not None
-        if (figure := figures.of(metric)) is not None and figure.failed
-    ]
-    return times.model_copy(update={f"{metric.value}_seconds": None for metric in failed})
+def _estimates(figures: LatencyFigures | None) -> LatencyFigures | None:
+    if figures is None:
+        return None
+    return figures.model_copy(update={name: _estimate(figure) for name, figure in figures})
+
+
+def _estimate(figure: LatencyFigure | None) -> LatencyFigure | None:
+    if figure is None:
+        return None
+    seconds = figure.seconds and Interval(value=figure.seconds.value)
+    return LatencyFigure(seconds=seconds, failed=figure.failed)
 
 
 def _with_metrics(script: ScriptFigures, most: int) -> ScriptFigures:

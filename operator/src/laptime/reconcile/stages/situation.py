@@ -437,9 +437,7 @@ class Situation:
     def _progress(self, state: State, text: str | None) -> Progress:
         completed, total = self._over_and_all()
         if state.terminal:
-            return Progress(
-                completed=completed, total=total, percent=100, text=f"{completed}/{total}"
-            )
+            return Progress.ended(completed, total)
         seconds = self._seconds_left(self.trials_left())
         return Progress(
             completed=completed,

@@ -48,6 +48,7 @@ from laptime.report.markdown import (
 from laptime.report.small_table import SmallTable
 
 SERVER = "server"
+_NO_CURVES = "The generator's own results were not at hand: no curves."
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0)
 
 
@@ -101,7 +102,9 @@ class Section:
     advice: Mapping[str, str]
     """What to do about the doubts and failures, each once."""
     missing: str
-    """Why charts are missing; empty when they are there."""
+    """Why charts are missing; empty when they are there, or nothing was measured."""
+    measured: bool
+    """Whether it was, or nobody knows, since the trials were left out."""
 
 
 def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
@@ -119,6 +122,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     shown = counted(trials, servers)
     histograms, failed, seconds = _of_generator(shown, payloads)
     published = report.published
+    measured = not report.trials_known or any(one.figures is not None for one in trials)
     # It comes into styles. The API server lets no other name in, but results can be tampered with.
     identifier = f"chart-{re.sub('[^-a-z0-9]', '-', load.name)}"
     cores = cores_by_second(shown)
@@ -160,7 +164,8 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         limits=tuple(limited),
         usage=tuple(usage(shown, servers)),
         advice=advice(rows),
-        missing="" if histograms else "The generator's own results were not at hand: no curves.",
+        missing=_NO_CURVES if measured and not histograms else "",
+        measured=measured,
     )
 
 
