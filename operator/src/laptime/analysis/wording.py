@@ -77,9 +77,13 @@ def with_interval(
 ) -> str:
     """Return a value with its interval, where it has one: `22.3x (20.1 to 24.6)`."""
     text = f"{written(interval.value)}{unit}"
-    if interval.low is None or interval.high is None or interval.low == interval.high:
+    if interval.low is None or interval.high is None or _is_nothing(interval.low, interval.high):
         return text
     return f"{text} ({written(interval.low)} to {written(interval.high)})"
+
+
+def _is_nothing(low: float, high: float) -> bool:
+    return math.isclose(low, high, rel_tol=ROUNDING)
 
 
 def factor(interval: Interval) -> str:
@@ -165,7 +169,7 @@ def latency_figure(
     text = f"{written(interval.value * scale)} {unit}"
     if not ends or interval.low is None or interval.high is None:
         return text
-    if interval.low == interval.high:
+    if _is_nothing(interval.low, interval.high):
         return text
     low, high = (written(end * scale) for end in (interval.low, interval.high))
     return f"{text} ({low} to {high})"
@@ -185,7 +189,8 @@ def isolation(one: Isolation | None) -> str:
         text += f": {one.message}"
         text += f" (trial {one.trial})" if one.trial else ""
     if one.trials_not_known and one.word is not Quietness.NOT_KNOWN:
-        text += f"; not known of {one.trials_not_known} trials"
+        text += f"; not known of {one.trials_not_known} trial"
+        text += "" if one.trials_not_known == 1 else "s"
     if one.cpu_speed_spread is not None and one.cpu_speed_spread >= _TOLD_SPEED_SPREAD:
         varied = share(one.cpu_speed_spread)
         text += f"; the CPUs were not always as fast (standard deviation {varied})"
