@@ -99,7 +99,7 @@ def load_settings() -> Settings:
 def _cluster_domain(namespace: str) -> str:
     """Return the domain of the cluster's Services, by what the kubelet has each pod search."""
     own = f"{namespace}.svc."
-    words = RESOLVER_FILE.read_text().split() if RESOLVER_FILE.exists() else []
+    words = RESOLVER_FILE.read_text(errors="replace").split() if RESOLVER_FILE.exists() else []
     names = [word.lower().rstrip(".") for word in words]
     found = [name.removeprefix(own) for name in names if name.startswith(own)]
     return next(filter(DOMAIN.fullmatch, found), _USUAL_DOMAIN)

@@ -192,6 +192,15 @@ def test_a_percentile_that_failed_wherever_anything_was_right_kept_no_bound() ->
     assert "p99 fell among them in 4 of 4 repetitions" in (result.message or "")
 
 
+def test_what_the_only_repetition_missed_is_in_no_plural() -> None:
+    def script(trial: Trial) -> Measured | None:
+        return Measured(1000.0, (1000,) * 1000, errors=100) if trial.repetition == 1 else None
+
+    result = evaluated("p99", script, {"atMost": "5ms", "errorRate": 0.95})
+    assert "p99 fell among them in 1 of 1 repetition" in (result.message or "")
+    assert "1 repetitions" not in (result.message or "")
+
+
 @pytest.mark.parametrize(
     ("busiest_thread", "bound", "outcome"),
     [

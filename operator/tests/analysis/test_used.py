@@ -70,6 +70,12 @@ def test_what_is_missing_is_said_with_the_first_reason() -> None:
     ]
 
 
+def test_what_is_missing_of_the_only_repetition_is_in_no_plural() -> None:
+    found = row_usage([trial(1, usage=used(0.5, 10, complete=False, gaps=["a gap"]))])
+    assert found is not None
+    assert found.doubts == ["readings are incomplete in 1 of 1 repetition: a gap"]
+
+
 def test_a_source_that_knows_less_is_the_one_that_is_named() -> None:
     rough = used(0.5, 10, source=Source.KUBELET, complete=False)
     found = row_usage([trial(1, usage=used(0.5, 10)), trial(2, usage=rough)])

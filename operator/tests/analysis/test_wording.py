@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from laptime.analysis import wording
-from laptime.api.results import Interval
+from laptime.api.isolation import Isolation, Quietness
+from laptime.api.results import Interval, LatencyFigure
 from tests.analysis.runs import Outcome, make_spec, summary_of
 
 
@@ -51,6 +52,18 @@ def test_an_interval_is_shown_where_there_is_one() -> None:
     assert wording.factor(Interval(value=0.99, low=0.9)) == "0.99x (at least 0.9)"
     assert wording.factor(Interval(value=0.99, high=0.9996)) == "0.99x (at most 0.9996)"
     assert wording.with_interval(Interval(value=1e4, low=1e4)) == "10,000 (at least 10,000)"
+
+
+def test_an_interval_that_rounding_alone_makes_is_none() -> None:
+    around = Interval(value=1000, low=1000 * (1 - 1e-13), high=1000 * (1 + 1e-13))
+    assert wording.with_interval(around) == "1,000"
+    times = Interval(value=0.15, low=0.15 * (1 - 1e-13), high=0.15 * (1 + 1e-13))
+    assert wording.latency_figure(LatencyFigure(seconds=times), ends=True) == "150 ms"
+
+
+def test_one_trial_is_in_no_plural() -> None:
+    shared = Isolation(word=Quietness.SHARED, message="others used CPU", trials_not_known=1)
+    assert wording.isolation(shared) == "shared: others used CPU; not known of 1 trial"
 
 
 @pytest.mark.parametrize(

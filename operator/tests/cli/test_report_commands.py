@@ -574,6 +574,24 @@ class TestCompare:
         assert "Worse" not in said
         assert "no server has changed" not in said
 
+    def test_who_shares_too_few_repetitions_with_the_same_ones_is_not_told_to_add_one(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before = with_images(REPORT.trials, "axum@sha256:1")
+        after = [
+            one
+            for one in with_images(REPORT.trials, "axum@sha256:2")
+            if one.server == "axum" or one.repetition == 1
+        ]
+        _, out, _ = laptime("compare", *two_files(tmp_path, before, after), "-o", "json")
+        document = json.loads(out)
+        changes = {one["server"]: one["change"] for one in document["comparisons"]}
+        assert changes["fastapi"] == "same server"
+        notes = " ".join(document["notes"])
+        assert "servers that stay the same share too few with them" in notes
+        assert "add to both runs" not in notes
+        assert "is not the quotient" not in notes
+
     def test_trials_that_a_same_server_lost_do_not_fail_a_gate(
         self, laptime: Laptime, tmp_path: Path
     ) -> None:

@@ -279,9 +279,16 @@ def test_of_a_server_without_a_right_answer_all_that_is_known_is_shown(
     lines = [line.split() for line in _printed(manifest, finished_status).splitlines()]
     (silent,) = [line for line in lines if line[:1] == ["fastapi"]]
     (pending,) = [line for line in lines if line[:1] == ["axum"]]
-    percentiles = ["failed(5x)", "failed(5x)", "-"]
-    assert silent[1:8] == ["-", *percentiles, "3,000", "(100%)", "-"]
+    percentiles = ["failed", "(5x)", "failed", "(5x)", "-"]
+    assert silent[1:10] == ["-", *percentiles, "3,000", "(100%)", "-"]
     assert pending[1:7] == ["-"] * 6
+
+
+def test_what_the_control_says_stands_below_the_table(manifest: Any, finished_status: Any) -> None:
+    control = {"load": "closed", "factor": {"value": 1.0}, "differs": False}
+    finished_status["control"] = [{**control, "smallestDetectable": 0.02}]
+    said = "control: 1.00x the baseline, not told apart; differences from 2.00% on can be found"
+    assert said in _printed(manifest, finished_status)
 
 
 def test_one_table_per_load(manifest: Any, finished_status: Any) -> None:

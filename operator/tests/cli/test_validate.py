@@ -359,6 +359,12 @@ def test_a_scenario_that_may_not_be_read_leaves_a_run_unchecked(
     assert code == 0
     assert "Could not read BenchmarkScenario shop: not allowed" in out
     assert "apply it" not in out
+    code, out, _ = validate_in_cluster()
+    assert code == 0
+    assert "Could not read BenchmarkScenario users: not allowed" in out
+    code, _, err = validate_in_cluster(topology={})
+    assert code == 1
+    assert "scenario users needs a database" in err
 
 
 def test_an_edited_run_whose_old_result_is_there_is_judged_as_a_new_one(

@@ -44,7 +44,7 @@ from laptime.report.html.charts import (
     throughput_chart,
 )
 from laptime.report.html.isolation import own_cpus
-from laptime.report.html.limits import watchers
+from laptime.report.html.limits import usage, watchers
 from laptime.report.html.page import manifest_to_repeat
 from laptime.report.html.palette import (
     DARK_SERVERS,
@@ -206,7 +206,7 @@ class TestFigures:
         shares, percentiles, of_b = table(load.all("details")[0].all("table")[0])
         in_row = dict(zip(head, row, strict=True))
         in_table = dict(zip(shares, percentiles, strict=True))
-        assert in_row["p50"].startswith(f"{in_table['50 %']} ")
+        assert in_row["p50"].partition(" (")[0] == in_table["50 %"]
         assert in_row["p90"] == "failed (3x)"
         assert [in_table[one] for one in ("75 %", "90 %", "100 %")] == ["failed"] * 3
         assert "failed" not in of_b
@@ -822,11 +822,37 @@ def test_a_run_with_control_can_be_repeated_as_it_is_printed() -> None:
     assert BenchmarkRunSpec.model_validate(printed).with_control() == spec.model_copy(
         update={"seed": 1}
     )
+    page = parse(to_html(report, payloads))
+    facts = page.all("dl", class_="facts")[0].text
+    (control,) = summary.control
+    assert "can be found" in wording.control(control)
+    assert f"Control under closed{wording.control(control)}" in "".join(facts.split("\n"))
     # As in the status, the control is compared with the baseline alone.
-    load = parse(to_html(report, payloads)).by_id("load-closed")
+    load = page.by_id("load-closed")
     head, *lines = table(load.all("table")[0])
     groups = {line[0].split()[0]: dict(zip(head, line, strict=True))["Group"] for line in lines}
     assert groups == {"axum": "A", "fastapi": "B", "fastapi-control": "-"}
+
+
+def test_what_each_part_used_is_written_as_in_the_table_of_results() -> None:
+    trial = REPORT.trials[0]
+    part = ComponentUsage(
+        component="server",
+        server=trial.server,
+        pods=1,
+        cores_mean=11.3,
+        cores_peak=0.5,
+        working_set_bytes=1240 * 2**20,
+    )
+    used = TrialUsage(source=Source.AGENT, complete=True, components=[part])
+    (line,) = usage([trial.model_copy(update={"usage": used})], [trial.server])
+    assert (line.cores, line.peak_cores, line.memory) == ("11", "0.50", "1.21 GiB")
+
+
+def test_a_server_that_answers_less_than_once_a_second_is_not_drawn_as_silent() -> None:
+    chart = throughput_chart({"a": [{0: 1, 1: 0}, {0: 0, 1: 1}, {0: 0, 1: 0}]}, ["a"], "x")
+    assert chart is not None
+    assert "a: between 0.333 and 0.333" in chart.wide
 
 
 def test_a_run_that_was_cancelled_is_repeated_to_its_end() -> None:

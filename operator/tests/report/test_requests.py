@@ -73,6 +73,22 @@ def test_the_table_says_of_each_request_the_middle_of_the_repetitions() -> None:
     )
 
 
+def test_a_repetition_in_which_a_request_does_not_occur_has_none_of_it() -> None:
+    first, second, third, *_ = TRIALS[1:]
+    seldom = [
+        first,
+        second.model_copy(update={"endpoints": {"login": figures(0.012, 0.030)}}),
+        third.model_copy(update={"endpoints": {"login": figures(0.014, 0.030)}}),
+        # Of this one nobody knows what it sent.
+        third.model_copy(update={"endpoints": {}}),
+    ]
+    (table,) = request_tables(seldom, VISITS)
+    assert table.lines == (
+        ("a", "login", "3,000", "0", "6.00", "12.0 ms", "30.0 ms"),
+        ("a", "read", "1,000", "0", "0.00", "1.00 ms", "2.00 ms"),
+    )
+
+
 def test_there_is_none_where_a_load_sends_one_request_or_is_a_script() -> None:
     alone = [one.model_copy(update={"endpoints": {"read": figures(1, 1)}}) for one in TRIALS]
     assert request_tables(alone, VISITS) == []

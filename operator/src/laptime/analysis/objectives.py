@@ -143,7 +143,7 @@ def _latency(
         why = f"{failing} ({wording.share(low)} to {wording.share(high)}), {limit}"
         return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", f"{measured}, {failing}", why)
     if figure is not None and figure.failed:
-        of = f"in {figure.failed} of {len(trials)} repetitions"
+        of = f"in {figure.failed} of {wording.repetitions(len(trials))}"
         said = f"{measured}, {failing}"
         why = f"{failing}, and {wording.metric(metric)} fell among them {of}"
         if figure.failed == len(trials) and objective.at_most is not None:

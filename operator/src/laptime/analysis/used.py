@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
+from laptime.analysis import wording
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import TrialResult
 from laptime.api.usage import ComponentUsage, RowUsage, Source
@@ -99,5 +100,6 @@ def _doubts(measured: Sequence[TrialResult]) -> list[str]:
         return []
     gaps = [gap for one in missing if one.usage is not None for gap in one.usage.gaps]
     why = gaps[0] if gaps else "no readings"
-    said = f"readings are incomplete in {len(missing)} of {len(measured)} repetitions: {why}"
+    of = wording.repetitions(len(measured))
+    said = f"readings are incomplete in {len(missing)} of {of}: {why}"
     return [said[:_TEXT]]

@@ -81,12 +81,18 @@ def with_interval(
     """
     text = f"{written(interval.value)}{unit}"
     low, high = interval.low, interval.high
-    if low == high:
+    if low is None and high is None:
         return text
     if low is None or high is None:
         end = f"at most {written(high)}" if high is not None else f"at least {written(low or 0.0)}"
         return f"{text} ({end})"
+    if _is_nothing(low, high):
+        return text
     return f"{text} ({written(low)} to {written(high)})"
+
+
+def _is_nothing(low: float, high: float) -> bool:
+    return math.isclose(low, high, rel_tol=ROUNDING)
 
 
 def factor(interval: Interval) -> str:
@@ -172,7 +178,7 @@ def latency_figure(
     text = f"{written(interval.value * scale)} {unit}"
     if not ends or interval.low is None or interval.high is None:
         return text
-    if interval.low == interval.high:
+    if _is_nothing(interval.low, interval.high):
         return text
     low, high = (written(end * scale) for end in (interval.low, interval.high))
     return f"{text} ({low} to {high})"
@@ -192,7 +198,8 @@ def isolation(one: Isolation | None) -> str:
         text += f": {one.message}"
         text += f" (trial {one.trial})" if one.trial else ""
     if one.trials_not_known and one.word is not Quietness.NOT_KNOWN:
-        text += f"; not known of {one.trials_not_known} trials"
+        text += f"; not known of {one.trials_not_known} trial"
+        text += "" if one.trials_not_known == 1 else "s"
     if one.cpu_speed_spread is not None and one.cpu_speed_spread >= _TOLD_SPEED_SPREAD:
         varied = share(one.cpu_speed_spread)
         text += f"; the CPUs were not always as fast (standard deviation {varied})"

@@ -204,7 +204,8 @@ class RunStatus(TolerantModel):
     fastest: str | None = Field(
         None,
         description="The fastest server, or those that cannot be told apart from it; none while "
-        "the run goes on and all that is known is one repetition.",
+        "the run goes on and all that is known is one repetition, and where one server alone has "
+        "several and others one.",
     )
     fastest_factor: str | None = Field(
         None,

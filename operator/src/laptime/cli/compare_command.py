@@ -350,7 +350,7 @@ def _notes(found: Sequence[Comparison], *, all_same: bool) -> list[str]:
     relative = [one for one in others if one.relative_to]
     by_themselves = len(others) - len(relative)
     said = []
-    if relative:
+    if any(one.ratio is not None for one in relative):
         names = list(dict.fromkeys(name for one in relative for name in one.relative_to))
         are, them = ("is", "it") if len(names) == 1 else ("are", "them")
         said.append(
@@ -369,9 +369,12 @@ def _notes(found: Sequence[Comparison], *, all_same: bool) -> list[str]:
         )
     elif by_themselves:
         of = " of the other lines" if relative else ""
+        more = "add to both runs a server that stays the same"
+        if len(others) < len(found):
+            more = "more repetitions: servers that stay the same share too few with them"
         said.append(
             f"What the machine did between the two runs is in no interval{of}: measure both "
-            "versions in one run, or add to both runs a server that stays the same."
+            f"versions in one run, or {more}."
         )
     return said
 

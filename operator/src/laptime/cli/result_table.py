@@ -47,6 +47,11 @@ def result_lines(
     for load in dict.fromkeys(row.load for row in rows):
         of_load = [row for row in rows if row.load == load]
         yield _widest(run, of_load, console)
+        yield from (
+            Text(f"  control: {wording.control(one)}", "dim")
+            for one in status.control or []
+            if one.load == load
+        )
         costs = [wording.tie(one) for one in status.ties or [] if one.load == load]
         # What the verdict says already needs no line of its own.
         yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
@@ -195,9 +200,7 @@ def _table(
 def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
     rate = row.requests_per_second
     percentiles = [
-        wording.latency_figure(row.response_time(name), ends=name is row.compared_by).replace(
-            " ", "", 1
-        )
+        _close(wording.latency_figure(row.response_time(name), ends=name is row.compared_by))
         for name in _PERCENTILES
     ]
     factor = "-" if row.factor is None else wording.factor(row.factor)
@@ -205,6 +208,11 @@ def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
         # Where a percentile failed in a repetition nothing can be compared with it.
         factor = f"{'-' if row.factor is None else '1x'} (baseline)"
     return ["-" if rate is None else format_rate(rate), *percentiles, errors_of(row), factor]
+
+
+def _close(time: str) -> str:
+    """Return a time without the space before its unit."""
+    return time if time.startswith("failed") else time.replace(" ", "", 1)
 
 
 def _used(row: ResultRow) -> list[str]:

@@ -101,9 +101,10 @@ def validate(
             stored, unread = None, f"Whether the run fits its scenario was not checked: {mistake}"
         if stored is not None:
             scenarios |= _of_namespace(target(), stored, found["ConfigMap"], elsewhere)
-    said, unknown = [], unread
-    if unread is None:
-        said, unknown = misfits_of(spec, scenarios, target() if server else None)
+    said, unknown = misfits_of(spec, scenarios, target() if server else None)
+    if unread:
+        # One that comes with Laptime is known, and nearly always the one that is meant.
+        unknown = unread
     if said:
         raise _refused(manifest.name, said)
     if server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
@@ -24,19 +25,24 @@ def request_tables(trials: Sequence[TrialResult], load: Load) -> list[SmallTable
 
 def _lines(trials: Sequence[TrialResult]) -> Iterable[tuple[str, ...]]:
     by_request: dict[tuple[str, str], list[tuple[TrialResult, Figures]]] = {}
+    known: Counter[str] = Counter()
     for trial in trials:
+        known[trial.server] += bool(trial.endpoints) and trial.validity is not Validity.INVALID
         for name, figures in trial.endpoints.items():
             by_request.setdefault((trial.server, name), []).append((trial, figures))
     for (server, name), measured in sorted(by_request.items(), key=lambda one: one[0][0]):
         every = [figures for _, figures in measured]
         # As in the row: of what is invalid only the numbers are said.
         counted = [one for trial, one in measured if trial.validity is not Validity.INVALID]
+        rates = [one.requests_per_second for one in counted]
+        # A repetition may send none of a request that is seldom sent.
+        rates += [0.0] * (known[server] - len(rates))
         yield (
             server,
             name,
             f"{sum(one.requests for one in every):,}",
             f"{sum(one.errors for one in every):,}",
-            wording.number(median(one.requests_per_second for one in counted)) if counted else "-",
+            wording.number(median(rates)) if rates else "-",
             _middle(counted, lambda times: times.p50_seconds),
             _middle(counted, lambda times: times.p99_seconds),
         )

@@ -197,9 +197,7 @@ def throughput_chart(
     )
     # On a logarithmic axis an even change would be a curve.
     linear = changing is not None
-    return _over_time(
-        seconds, servers, name, words, lambda value: f"{value:,.0f}", changing, linear=linear
-    )
+    return _over_time(seconds, servers, name, words, wording.number, changing, linear=linear)
 
 
 def cpu_chart(

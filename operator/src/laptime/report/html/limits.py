@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from laptime.analysis import wording
 from laptime.api.results import TrialResult, Validity
 from laptime.api.usage import ComponentUsage, Source
 from laptime.report.contents import Report
-
-_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -108,10 +107,10 @@ def usage(trials: Sequence[TrialResult], servers: Iterable[str]) -> list[Use]:
                 Use(
                     server,
                     component,
-                    _mean([one.cores_mean for one in used]),
-                    _most([one.cores_peak for one in used]),
-                    _share([one.throttled_share for one in used]),
-                    _mebibytes([one.working_set_bytes for one in used]),
+                    _said(fmean, [one.cores_mean for one in used], wording.cores),
+                    _said(max, [one.cores_peak for one in used], wording.cores),
+                    _said(fmean, [one.throttled_share for one in used], wording.share),
+                    _said(max, [one.working_set_bytes for one in used], wording.memory),
                     ", ".join(sorted({name for one in used for name in one.nodes})) or "-",
                 )
             )
@@ -169,21 +168,10 @@ def watchers(trials: Iterable[TrialResult]) -> str:
     return said
 
 
-def _mean(values: Sequence[float | None]) -> str:
+def _said(
+    together: Callable[[Sequence[float]], float],
+    values: Iterable[float | None],
+    written: Callable[[float], str],
+) -> str:
     known = [value for value in values if value is not None]
-    return wording.number(sum(known) / len(known)) if known else "-"
-
-
-def _most(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return wording.number(max(known)) if known else "-"
-
-
-def _share(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return wording.share(sum(known) / len(known)) if known else "-"
-
-
-def _mebibytes(values: Sequence[int | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{wording.number(max(known) / _MIB)} MiB" if known else "-"
+    return written(together(known)) if known else "-"

@@ -82,6 +82,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         number=wording.number,
         latency=wording.latency,
         quietness=wording.quietness,
+        control=wording.control,
     )
 
 
