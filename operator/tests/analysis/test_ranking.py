@@ -529,6 +529,17 @@ def test_without_the_baseline_the_fastest_has_no_factor() -> None:
     assert "there is no baseline to compare it with" in summary.verdict
 
 
+def test_a_baseline_that_was_measured_and_lacks_the_figure_is_not_said_to_be_missing() -> None:
+    def script(trial: Trial) -> Outcome:
+        errors = 100 if trial.server == "a" else 0
+        return Outcome(1000.0, (1000 if trial.server == "b" else 2000,) * 400, errors=errors)
+
+    summary = summary_of(of_loads("a", "b", "c", loads=OPEN), script)
+    said = "b is fastest by p99 under open, but the baseline has no p99 to compare it with"
+    assert summary.verdict.startswith(said)
+    assert "under open no p99, since requests failed: a" in summary.verdict
+
+
 def test_a_single_server_has_figures_and_no_contest() -> None:
     summary = summary_of(make_spec("sync"), steady(RATES))
     assert summary.verdict.startswith("sync served 600 (59")

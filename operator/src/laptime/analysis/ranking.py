@@ -280,9 +280,13 @@ def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
     if against_baseline is None and ranking.baseline in ranking.scores:
         return f"of {wording.listing(ranking.order)} {first} {is_fastest} by {what} {where}"
     if against_baseline is None:
-        return (
-            f"{first} {is_fastest} by {what} {where}, but there is no baseline to compare it with"
+        measured = any(
+            row.trials
+            for row in rows
+            if row.server == ranking.baseline and row.load in ranking.loads
         )
+        no = f"the baseline has no {what}" if measured else "there is no baseline"
+        return f"{first} {is_fastest} by {what} {where}, but {no} to compare it with"
     factor = wording.factor(against_baseline)
     return f"{first} {is_fastest}: {factor} the {what} of {ranking.baseline} {where}"
 
