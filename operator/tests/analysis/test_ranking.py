@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -114,6 +115,13 @@ def test_many_servers_in_a_tie_are_counted() -> None:
     names = [f"s{n}" for n in range(9)]
     summary = summary_of(make_spec(*names), noisy(dict.fromkeys(names, 500.0)))
     assert "and 6 others cannot be told apart" in summary.verdict
+    rates = {"base": 100.0}
+    rates |= {f"{name}{'x' * (n % 2)}": 1000.0 + 40 * (n % 2) for n, name in enumerate(names)}
+    summary = summary_of(make_spec(*rates), noisy(rates))
+    listed = re.search(r"under closed: (\S+)x to (\S+)x that of base", summary.verdict)
+    assert listed is not None
+    factors = [row.factor.value for row in summary.rows[1:] if row.factor]
+    assert [listed[1], listed[2]] == [wording.number(end(factors)) for end in (min, max)]
 
 
 OPEN = [{"name": "open", "open": {"rate": 1000, "duration": "10s"}}]

@@ -336,10 +336,9 @@ def _tie(ranking: Ranking) -> str:
     what = wording.metric(ranking.metric)
     sentence = f"{names} cannot be told apart by {what} {_where(ranking)}"
     if ranking.baseline not in ranking.leaders:
-        factors = [ranking.factor(name) for name in ranking.leaders]
-        listed = wording.listing([wording.factor(one) for one in factors if one])
-        if listed:
-            sentence = f"{sentence}: {listed} that of {ranking.baseline}"
+        factors = [one for name in ranking.leaders if (one := ranking.factor(name))]
+        if factors:
+            sentence = f"{sentence}: {wording.factors(factors)} that of {ranking.baseline}"
     return sentence
 
 

@@ -106,6 +106,14 @@ def factor(interval: Interval) -> str:
     return with_interval(interval, "x", beside(1.0))
 
 
+def factors(intervals: Sequence[Interval]) -> str:
+    """Return factors as a sentence has them: each with its interval; of many the range."""
+    if len(intervals) <= _MANY:
+        return listing([factor(one) for one in intervals])
+    values = [one.value for one in intervals]
+    return f"{number(min(values))}x to {number(max(values))}x"
+
+
 def beside(bound: float, written: Callable[[float], str] = number) -> Callable[[float], str]:
     """Return how to write numbers that are judged by a bound: with the digits that tell them apart.
 
