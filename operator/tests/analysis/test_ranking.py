@@ -586,7 +586,7 @@ def test_without_figures_the_verdict_says_so(
     ("measured", "said"),
     [
         (2, "axum is fastest: 25.0x"),
-        (0, "no server could be measured; "),
+        (0, "nothing was measured; "),
     ],
 )
 def test_of_a_run_that_ended_early_nothing_is_so_far(measured: int, said: str) -> None:
@@ -600,6 +600,19 @@ def test_of_a_run_that_ended_early_nothing_is_so_far(measured: int, said: str) -
     assert not summarise(THREE, trials, some, payloads, None, {}).finished
     whole = summarise(THREE, trials, results, payloads, None, {}, "TiersLost")
     assert whole == summarise(THREE, trials, results, payloads, None, {})
+
+
+def test_of_a_load_that_was_not_begun_nobody_says_that_it_could_not_be_measured() -> None:
+    def outcome(trial: Trial) -> Outcome:
+        if trial.load == "own":
+            return Outcome(0.0, failure=("ScriptFailed", "it throws"), fault=Fault.RUN)
+        return Outcome(RATES[trial.server])
+
+    spec = make_spec("sync", "axum", loads=("closed", "own", "later"))
+    trials, results, payloads = run(spec, outcome)
+    some = [one for one in results if one.load != "later"]
+    said = summarise(spec, trials, some, payloads, None, {}, "Cancelled").verdict
+    assert "; nothing could be measured under own; nothing was measured under later; " in said
 
 
 def test_the_figure_that_the_baseline_is_compared_with_is_called_doubtful_too() -> None:

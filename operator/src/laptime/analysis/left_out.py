@@ -57,16 +57,17 @@ def left_out(row: ResultRow, metric: Metric) -> LeftOut:
     return LeftOut(row.server, row.load, metric, why)
 
 
-def nobody(found: Sequence[LeftOut], somewhere: bool) -> tuple[str, list[LeftOut]]:
+def nobody(found: Sequence[LeftOut], somewhere: bool, *, tried: bool) -> tuple[str, list[LeftOut]]:
     """Return why no server has a place, and what of it is still to be said one by one.
 
-    `somewhere`: under one of several loads that are averaged some server has a figure.
+    `somewhere`: under one of several loads that are averaged some server has a figure. `tried`:
+    a run that ended early may have had no time for it.
     """
     if somewhere:
         return "no server has a figure of one repetition under every load", list(found)
     whys = {one.why for one in found} - {Why.NOT_MEASURED}
     if not whys:
-        return "no server could be measured", list(found)
+        return "no server could be measured" if tried else "nothing was measured", list(found)
     rest = [one for one in found if one.why not in whys]
     if whys == {Why.TOO_FEW}:
         figures = dict.fromkeys(one.metric for one in found if one.why is Why.TOO_FEW)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
@@ -229,7 +229,7 @@ def verdict(
 ) -> str:
     """Return the result in a sentence, cut at 1,000 characters; `notes` stand at its end.
 
-    `vain` are loads that failed for every server.
+    `vain` are loads under which no server was measured.
 
     It says by which figure servers are compared, one clause for each.
     """
@@ -241,7 +241,7 @@ def verdict(
     missing = _left_out(spec, rankings, rows, out, finished) if known or finished else []
     if not parts and finished:
         somewhere = any(names for one in rankings for names in one.under.values())
-        nothing, missing = nobody(missing, somewhere)
+        nothing, missing = nobody(missing, somewhere, tried=_tried(rows))
         parts.append(nothing)
     elif not parts:
         parts.append("nothing is measured yet")
@@ -250,13 +250,22 @@ def verdict(
         parts.append(f"not measured: {wording.listing(reasons)}")
     parts += clauses(missing)
     parts += [part for ranking in known for part in _without_place(ranking)]
-    if vain and rankings:
-        parts.append(f"nothing could be measured under {wording.listing(vain)}")
+    if rankings:
+        tried = [name for name in vain if _tried(row for row in rows if row.load == name)]
+        others = [name for name in vain if name not in tried]
+        for names, why in ((tried, "could be"), (others, "was")):
+            if names:
+                parts.append(f"nothing {why} measured under {wording.listing(names)}")
     parts += notes
     sentence = "; ".join(parts)
     if known and not finished:
         sentence = f"so far: {sentence}"
     return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
+
+
+def _tried(rows: Iterable[ResultRow]) -> bool:
+    """Return whether each server was tried that was not measured: a row says why it was not."""
+    return all(row.reason is not None for row in rows if not row.trials)
 
 
 def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
