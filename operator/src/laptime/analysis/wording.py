@@ -81,17 +81,17 @@ def with_interval(
     """
     text = f"{written(interval.value)}{unit}"
     low, high = interval.low, interval.high
-    if low is None and high is None:
+    if _is_nothing(low, high):
         return text
     if low is None or high is None:
         end = f"at most {written(high)}" if high is not None else f"at least {written(low or 0.0)}"
         return f"{text} ({end})"
-    if _is_nothing(low, high):
-        return text
     return f"{text} ({written(low)} to {written(high)})"
 
 
-def _is_nothing(low: float, high: float) -> bool:
+def _is_nothing(low: float | None, high: float | None) -> bool:
+    if low is None or high is None:
+        return low is high
     return math.isclose(low, high, rel_tol=ROUNDING)
 
 
