@@ -255,11 +255,12 @@ def _table(
 
 
 def _change_said(one: Comparison) -> str:
-    from laptime.analysis import wording
-
     if not one.relative_to:
         return str(one.change)
-    return f"{one.change}, relative to {wording.listing(one.relative_to)}"
+    # Below the table they have their names, once.
+    several = len(one.relative_to) > 1
+    measure = f"{len(one.relative_to)} same servers" if several else one.relative_to[0]
+    return f"{one.change}, relative to {measure}"
 
 
 def _lines(
