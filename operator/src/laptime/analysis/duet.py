@@ -35,6 +35,8 @@ def with_partners(left: Sequence[Trial], results: Sequence[TrialResult]) -> list
     were measured together, one whose partner is out is not measured alone. Where one was measured
     alone, all that is left is. Other trials than those of a duet are what they are.
     """
+    if all(trial.beside is None for trial in left):
+        return list(left)
     there = {trial.name for trial in left} | {one.trial for one in results}
     together, alone = kinds(results)
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 
 from laptime.analysis import trials_so_far
 from laptime.analysis.duet import with_partners
@@ -14,6 +15,7 @@ from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
 from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
+from laptime.api.results import TrialResult
 from laptime.api.status import (
     Condition,
     ConditionStatus,
@@ -101,6 +103,20 @@ class Situation:
 
     # What is known ------------------------------------------------------------------------
 
+    # What is observed stays as it is throughout a pass, and these are asked for many times in one.
+
+    @cached_property
+    def _results(self) -> list[TrialResult]:
+        return list(self.observed.results.values())
+
+    @cached_property
+    def _gave_up(self) -> frozenset[str]:
+        return frozenset(name for name in self._servers if gave_up(name, self._results))
+
+    @cached_property
+    def _loads_given_up(self) -> dict[tuple[str, str], tuple[str, str]]:
+        return loads_given_up(self._results)
+
     @property
     def without_resources(self) -> list[str]:
         """Return the parts of the run whose pods have no limits, since it says none."""
@@ -140,12 +156,12 @@ class Situation:
         """Whether a server is out: its answers were wrong, or its trials failed repeatedly."""
         if self._servers[name].state is ServerState.FAILED:
             return True
-        return gave_up(name, list(self.observed.results.values()))
+        return name in self._gave_up
 
     def trials_left(self) -> list[Trial]:
         """Return the trials that still have to be run, in their order."""
         broken = {server.name for server in self.spec.servers if self.broken(server.name)}
-        loads = loads_given_up(list(self.observed.results.values()))
+        loads = self._loads_given_up
         left = [
             trial
             for trial in self.trials
@@ -153,7 +169,7 @@ class Situation:
             and trial.server not in broken
             and (trial.server, trial.load) not in loads
         ]
-        return with_partners(left, list(self.observed.results.values()))
+        return with_partners(left, self._results)
 
     def measured_together(self, trial: Trial) -> tuple[Trial, ...]:
         """Return a trial that is left, with the one that is measured at the same time.
@@ -176,17 +192,17 @@ class Situation:
 
     def places_of_tiers(self, parts: Collection[str]) -> Places:
         """Return where these parts would rather be, which stay for all trials."""
-        return self._design.of_tiers(list(self.observed.results.values()), parts)
+        return self._design.of_tiers(self._results, parts)
 
     def places_of_trial(self, trial: Trial, parts: Collection[str]) -> Places:
         """Return where these parts belong in the attempt that is made now."""
         lost = len(self.lost_attempts(trial.name))
-        results = list(self.observed.results.values())
+        results = self._results
         return self._design.of_trial(results, trial.repetition, lost, parts)
 
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server or load that is out."""
-        loads = loads_given_up(list(self.observed.results.values()))
+        loads = self._loads_given_up
         return [
             profile
             for profile in self.profiles
