@@ -121,19 +121,17 @@ async def read_clocks(
     every = sorted({node for names in nodes.values() for node in names})
     if not nodes.get(_GENERATOR):
         return Clocks()
-    found = await query_samples(
-        query, clock_query(every, wanted.window), wanted.window.end + AGENT_MARGIN_SECONDS
-    )
+    found = await query_samples(query, clock_query(every), wanted.window)
     return Clocks(nodes[_GENERATOR], node_clocks(found), every)
 
 
-def clock_query(nodes: Iterable[str], window: Window) -> str:
-    """Return the PromQL query of what the agents of some nodes said of their clocks."""
+def clock_query(nodes: Iterable[str]) -> str:
+    """Return the PromQL selector of what the agents of some nodes said of their clocks."""
     labels = {
         "__name__": ("=", CLOCK_METRIC),
         "node": ("=~", any_of(nodes)),
     }
-    return selector(labels, window.seconds + 2 * AGENT_MARGIN_SECONDS)
+    return selector(labels)
 
 
 def node_clocks(found: Found) -> dict[str, Clock]:

@@ -56,9 +56,7 @@ async def tier_evidence(
     Raises:
         PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
     """
-    found = await query_samples(
-        query, evidence_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
-    )
+    found = await query_samples(query, evidence_query(wanted), wanted.window)
     found, foreign = on_nodes(found, nodes, wanted)
     by_metric: dict[str, list[tuple[Labels, Series]]] = defaultdict(list)
     for labels, series in found:
@@ -78,13 +76,13 @@ async def tier_evidence(
 
 
 def evidence_query(wanted: TrialWindow) -> str:
-    """Return the PromQL query of all samples that the tiers of a run exported."""
+    """Return the PromQL selector of all samples that the tiers of a run exported."""
     labels = {
         "__name__": ("=~", "|".join(_METRICS)),
         "namespace": ("=", wanted.namespace),
         "run": ("=", wanted.run),
     }
-    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+    return selector(labels)
 
 
 _Found = Mapping[str, list[tuple[Labels, Series]]]

@@ -28,7 +28,6 @@ from laptime.api.usage import (
 from laptime.measure.clocks import Clocks
 from laptime.measure.processes import PROCESS_METRICS, Processes
 from laptime.measure.promql import (
-    AGENT_MARGIN_SECONDS,
     Query,
     TrialWindow,
     any_of,
@@ -76,6 +75,8 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_PRESSURE_ON_CPUS = {"resource": ("=~", "|cpu"), "kind": ("=~", "|some")}
+"""Of pressure only that on the CPUs; other metrics have none of these labels."""
 _NODE_CPU = "laptime_node_cpu_seconds_total"
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
@@ -143,9 +144,7 @@ async def trial_usage(
     Raises:
         PrometheusError: Prometheus refused a query; whatever `query` raises is passed on.
     """
-    found = await query_samples(
-        query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
-    )
+    found = await query_samples(query, agent_query(wanted), wanted.window)
     clocks = clocks or Clocks()
     ours, foreign = on_nodes(clocks.in_the_windows_time(found), clocks.asked, wanted)
     of_run = _pods_of_agent(ours)
@@ -169,7 +168,7 @@ def not_watched(namespace: str) -> str:
 
 
 def agent_query(wanted: TrialWindow) -> str:
-    """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers.
+    """Return the PromQL selector of all samples of the pods of a trial, and of the run's tiers.
 
     With those of the trial beside it, which are told by their label.
     """
@@ -182,24 +181,23 @@ def agent_query(wanted: TrialWindow) -> str:
         "trial": ("=~", f"|{trials}"),
         # The whole pod, and of its containers only the exporter.
         "container": ("=~", f"|{_EXPORTER}"),
+        **_PRESSURE_ON_CPUS,
     }
-    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+    return selector(labels)
 
 
-def node_query(nodes: Iterable[str], window: Window) -> str:
-    """Return the PromQL query of all samples of some nodes."""
+def node_query(nodes: Iterable[str]) -> str:
+    """Return the PromQL selector of all that is known of some nodes."""
     labels = {
         "__name__": ("=~", "|".join(_NODE_METRICS)),
         "node": ("=~", any_of(nodes)),
-        # Of pressure only that on the CPUs.
-        "resource": ("=~", "|cpu"),
-        "kind": ("=~", "|some"),
+        **_PRESSURE_ON_CPUS,
     }
-    return selector(labels, window.seconds + 2 * AGENT_MARGIN_SECONDS)
+    return selector(labels)
 
 
 def neighbours_query(nodes: Iterable[str], wanted: TrialWindow) -> str:
-    """Return the PromQL query of the CPU of the other pods on some nodes.
+    """Return the PromQL selector of the CPU of the other pods on some nodes.
 
     Only of those in the namespace of the run: its author has no business with the others.
     """
@@ -209,11 +207,11 @@ def neighbours_query(nodes: Iterable[str], wanted: TrialWindow) -> str:
         "node": ("=~", any_of(nodes)),
         "run": ("!=", wanted.run),
     }
-    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+    return selector(labels)
 
 
 def kubelet_query(wanted: TrialWindow) -> str:
-    """Return the PromQL query of what the kubelet (cAdvisor) knows of the pods of a run."""
+    """Return the PromQL selector of what the kubelet (cAdvisor) knows of the pods of a run."""
     labels = {
         "__name__": ("=~", "|".join(_KUBELET_METRICS)),
         "namespace": ("=", wanted.namespace),
@@ -223,7 +221,7 @@ def kubelet_query(wanted: TrialWindow) -> str:
         "container": ("=", ""),
         "image": ("=", ""),
     }
-    return selector(labels, wanted.window.seconds + 2 * KUBELET_MARGIN_SECONDS)
+    return selector(labels)
 
 
 def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[str, _Pod]:
@@ -306,9 +304,7 @@ async def _usage_of_kubelet(
     query: Query, wanted: TrialWindow, nodes: Collection[str]
 ) -> tuple[TrialUsage, list[str]]:
     """Return what the kubelets tell of the pods on these nodes, and what was left out, in words."""
-    found = await query_samples(
-        query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
-    )
+    found = await query_samples(query, kubelet_query(wanted), wanted.window, KUBELET_MARGIN_SECONDS)
     of_trial = [one for one in found if component_of_pod(one[0]["pod"], wanted) is not None]
     ours, foreign = on_nodes(of_trial, nodes, wanted)
     pods = _pods_of_kubelet(ours, wanted)
@@ -338,9 +334,7 @@ async def _with_nodes(
     nodes = sorted(seen | set(clocks.asked))
     if not nodes:
         return usage
-    found = await query_samples(
-        query, node_query(nodes, wanted.whole), wanted.whole.end + AGENT_MARGIN_SECONDS
-    )
+    found = await query_samples(query, node_query(nodes), wanted.whole)
     by_node: dict[str, list[tuple[Mapping[str, str], Series]]] = defaultdict(list)
     for labels, series in clocks.in_the_windows_time(found):
         by_node[labels["node"]].append((labels, series))
@@ -389,9 +383,7 @@ async def _with_neighbours(
     told = [one.node for one in nodes if one.other_pods_cores is not None]
     if not told:
         return nodes
-    found = await query_samples(
-        query, neighbours_query(told, wanted), wanted.window.end + AGENT_MARGIN_SECONDS
-    )
+    found = await query_samples(query, neighbours_query(told, wanted), wanted.window)
     series: dict[tuple[str, str], Series] = {}
     for labels, one in clocks.in_the_windows_time(found):
         # The query asks for no others; what is stored must not hang on that alone.

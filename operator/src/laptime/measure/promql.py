@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ QUERY_PATH = "/api/v1/query"
 
 AGENT_MARGIN_SECONDS = 5.0
 """How far beyond the window samples are asked for: the ends need a sample on each side."""
+
+_PIECE_SECONDS = 600.0
+"""The longest time whose samples are asked for at once."""
 
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*"|\{')
 _MOST_NODES = 3
@@ -58,14 +62,13 @@ class TrialWindow:
                 raise ValueError(f"{name!r} is not the name of an object")
 
 
-def selector(labels: Mapping[str, tuple[str, str]], seconds: float) -> str:
-    """Return a PromQL range selector: of each label how it is compared, and with what."""
+def selector(labels: Mapping[str, tuple[str, str]]) -> str:
+    """Return a PromQL selector: of each label how it is compared, and with what."""
     # A string of JSON is one of PromQL too, but for characters beyond U+FFFF as pairs of escapes.
     quoted = {
         name: (how, json.dumps(value, ensure_ascii=False)) for name, (how, value) in labels.items()
     }
-    matchers = ",".join(f"{name}{how}{value}" for name, (how, value) in quoted.items())
-    return f"{{{matchers}}}[{int(1000 * seconds) + 1}ms]"
+    return "{" + ",".join(f"{name}{how}{value}" for name, (how, value) in quoted.items()) + "}"
 
 
 def narrowed(promql: str, matchers: Mapping[str, str]) -> str:
@@ -91,13 +94,33 @@ def any_of(names: Iterable[str]) -> str:
 
 
 async def query_samples(
-    query: Query, promql: str, time: float
+    query: Query, selected: str, window: Window, margin: float = AGENT_MARGIN_SECONDS
 ) -> list[tuple[Mapping[str, str], Series]]:
-    """Return the samples of all series of a range selector, evaluated at a Unix time.
+    """Return the samples of all series of a selector in a window, and `margin` seconds around it.
+
+    A long window is asked for in pieces: what is read of one answer takes ten times its length in
+    memory, and nothing else is done meanwhile.
 
     Raises:
-        PrometheusError: the answer is an error, or no samples.
+        PrometheusError: an answer is an error, or no samples.
     """
+    end, seconds = window.end + margin, window.seconds + 2 * margin
+    pieces = math.ceil(seconds / _PIECE_SECONDS)
+    # A millisecond more, since the begin of a range may be no part of it.
+    span = f"{int(1000 * seconds / pieces) + 1}ms"
+    found: dict[str, tuple[Mapping[str, str], Series]] = {}
+    for later in reversed(range(pieces)):
+        until = end - later * seconds / pieces
+        for labels, samples in await _piece(query, f"{selected}[{span}]", until):
+            series = Series.of(samples)
+            key = json.dumps(labels, sort_keys=True)
+            found[key] = labels, found[key][1].followed_by(series) if key in found else series
+    return list(found.values())
+
+
+async def _piece(
+    query: Query, promql: str, time: float
+) -> list[tuple[Mapping[str, str], list[list[Any]]]]:
     answer = await query(QUERY_PATH, {"query": promql, "time": f"{time:.3f}"})
     if answer.get("status") != "success":
         raise PrometheusError(
@@ -107,7 +130,7 @@ async def query_samples(
     if data.get("resultType") != "matrix":
         raise PrometheusError(f"expected a matrix, got {data.get('resultType')!r}")
     # Labels may be those of somebody else's pods.
-    return [(plain_tree(one["metric"]), Series.of(one["values"])) for one in data["result"]]
+    return [(plain_tree(one["metric"]), one["values"]) for one in data["result"]]
 
 
 def on_nodes(
