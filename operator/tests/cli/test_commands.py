@@ -234,24 +234,84 @@ def test_again_keeps_the_old_result_of_a_run_that_does_not_fit_its_scenario(
     assert fake.objects[RUN] is old
 
 
-def test_a_scenario_of_the_namespace_by_the_name_of_a_known_one_is_the_operators_to_judge(
+@pytest.fixture
+def again_with(
     laptime: Laptime,
     fake: Any,
     kubeconfig: Path,
     manifest: Any,
     tmp_path: Path,
     finished_status: Any,
+) -> Callable[..., tuple[int, str, bool]]:
+    """Measure a finished run anew, with another spec; the last is whether the old one is there."""
+
+    def call(**spec: Any) -> tuple[int, str, bool]:
+        old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+        fake.status_of_new = finished_status
+        file = tmp_path / "edited.yaml"
+        file.write_text(yaml.safe_dump({**manifest, "spec": {**manifest["spec"], **spec}}))
+        code, _, err = laptime("run", file, "--again", "--kubeconfig", kubeconfig)
+        return code, err, fake.objects[RUN] is old
+
+    return call
+
+
+@pytest.mark.parametrize("name", ["desk", "users"])
+def test_again_keeps_the_old_result_of_a_run_that_does_not_fit_the_scenario_of_its_namespace(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]], name: str
 ) -> None:
-    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
-    fake.status_of_new = finished_status
-    del manifest["spec"]["topology"]
-    scenario = manifest["spec"]["scenario"]
-    fake.put(f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/{scenario}", own_scenario("/"))
-    file = tmp_path / "edited.yaml"
-    file.write_text(yaml.safe_dump(manifest))
-    code, _, err = laptime("run", file, "--again", "--kubeconfig", kubeconfig)
-    assert code == 0, err
-    assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
+    fake.put(f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/{name}", own_scenario("/"))
+    code, err, kept = again_with(scenario=name, topology={})
+    assert code == 1
+    assert f"topology: scenario {name} needs a database" in err
+    assert kept
+
+
+@pytest.mark.parametrize("name", ["desk", "users"])
+def test_again_measures_a_run_that_fits_the_scenario_of_its_namespace(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]], name: str
+) -> None:
+    scenario = own_scenario("/")
+    # The known one of the name needs a database.
+    del scenario["spec"]["data"]
+    fake.put(f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/{name}", scenario)
+    code, err, kept = again_with(scenario=name, topology={})
+    assert (code, kept) == (0, False), err
+
+
+def test_again_leaves_a_run_to_the_operator_whose_scenario_may_not_be_read(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]]
+) -> None:
+    fake.may_read_scenarios = False
+    # That of the namespace may have no database, which the known one of its name needs.
+    code, err, kept = again_with(topology={})
+    assert (code, kept) == (0, False), err
+
+
+def test_again_leaves_a_run_to_the_operator_whose_scenario_a_newer_version_wrote(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]]
+) -> None:
+    scenario = own_scenario("/")
+    scenario["spec"]["ofNewer"] = True
+    fake.put(f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/desk", scenario)
+    code, err, kept = again_with(scenario="desk", topology={})
+    assert (code, kept) == (0, False), err
+
+
+def test_again_keeps_the_old_result_while_nobody_answers_for_the_scenario(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = fake.answer
+
+    def silent(method: str, path: str, body: bytes) -> Any:
+        if "/benchmarkscenarios/" in path:
+            return 503, {"kind": "Status", "message": "gone"}
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", silent)
+    code, err, kept = again_with()
+    assert (code, kept) == (1, True)
+    assert "Could not read BenchmarkScenario users: the API server answers 503" in err
 
 
 def test_a_quota_that_the_old_run_fills_is_none_for_the_new_one(

@@ -250,13 +250,6 @@ class Cluster:
             manifest = {**manifest, "metadata": {**manifest["metadata"], **version}}
         self._patch_run(namespace, manifest, what, SCENARIO_KIND, SCENARIO_PLURAL, **options)
 
-    def may_have_scenario(self, namespace: str, name: str) -> bool:
-        """Return whether the namespace has a scenario of its own by a name, or nobody knows."""
-        try:
-            return self._scenario_if_any(namespace, name) is not None
-        except (ApiException, urllib3.exceptions.HTTPError, OSError):
-            return True
-
     def scenario(self, namespace: str, name: str) -> dict[str, Any] | None:
         """Return the scenario that a namespace has of its own by a name, or None.
 

@@ -180,11 +180,7 @@ def _refuse_what_cannot_be(cluster: Cluster, namespace: str, manifest: Manifest)
     from laptime.cli.validate_command import refuse_misfits
 
     cluster.check_file(namespace, manifest, manifest.run, anew=True)
-    name = str(manifest.run["spec"].get("scenario"))
-    in_file = any(one["metadata"]["name"] == name for one in manifest.scenarios)
-    # Else it may be one of the namespace, also by the name of one that comes with Laptime.
-    if in_file or not cluster.may_have_scenario(namespace, name):
-        refuse_misfits(manifest, lambda name: cluster.config_map_texts(namespace, name))
+    refuse_misfits(cluster, namespace, manifest)
 
 
 def progress_console(output: Output) -> Console:

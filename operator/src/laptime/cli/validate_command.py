@@ -92,15 +92,13 @@ def validate(
     spec = as_taken(manifest.run)["spec"]
     unread: str | None = None
     if server and spec["scenario"] not in scenarios:
-        try:
-            stored = connected().scenario(target(), spec["scenario"])
-        except Unreachable:
-            raise
-        except Mistake as mistake:
-            # Whoever may apply runs need not be allowed to read scenarios.
-            stored, unread = None, f"Whether the run fits its scenario was not checked: {mistake}"
+        stored, unread = _stored(connected(), target(), spec["scenario"])
         if stored is not None:
-            scenarios |= _of_namespace(target(), stored, found["ConfigMap"], elsewhere)
+            its = _valid_of_namespace(target(), stored, found["ConfigMap"], elsewhere)
+            scenarios |= its.scenarios
+            for name, lines in its.unread.items():
+                for one in (f"Scenario {name} is that of namespace {target()}.", *lines):
+                    say(one)
     said, unknown = misfits_of(spec, scenarios, target() if server else None)
     if unread:
         # One that comes with Laptime is known, and nearly always the one that is meant.
@@ -130,28 +128,38 @@ def validate(
             say(line)
 
 
-def _of_namespace(
+def _stored(
+    cluster: Cluster, namespace: str, name: str
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the scenario that a namespace has of its own by a name, or why it was not read.
+
+    Raises:
+        Unreachable: nobody answers.
+    """
+    try:
+        return cluster.scenario(namespace, name), None
+    except Unreachable:
+        raise
+    except Mistake as mistake:
+        # Whoever may apply runs need not be allowed to read scenarios.
+        return None, f"Whether the run fits its scenario was not checked: {mistake}"
+
+
+def _valid_of_namespace(
     namespace: str,
     document: dict[str, Any],
     config_maps: list[dict[str, Any]],
     elsewhere: Elsewhere,
-) -> dict[str, Scenario]:
-    """Return the scenario that a namespace has, by its name, and say what of it was not read.
+) -> Valid:
+    """Return the scenario that a namespace has, and what of it was not read.
 
     Raises:
         Mistake: it is one that no run can have.
     """
-    from laptime.cli.printing import say
-
     try:
-        valid = valid_scenarios([document], config_maps, elsewhere)
+        return valid_scenarios([document], config_maps, elsewhere)
     except Mistake as mistake:
         raise Mistake(f"In namespace {namespace}: {mistake}") from mistake
-    for name, lines in valid.unread.items():
-        say(f"Scenario {name} is that of namespace {namespace}.")
-        for one in lines:
-            say(one)
-    return valid.scenarios
 
 
 def _ask(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
@@ -280,19 +288,37 @@ def misfits_of(
     return [*misfits(asked, scenario), *load_problems(asked, scenario)], None
 
 
-def refuse_misfits(manifest: Manifest, elsewhere: Elsewhere) -> None:
+def refuse_misfits(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
     """Refuse what the operator would refuse of a file that the API server takes.
 
-    What this version cannot read is left to the operator, who may be of a newer one.
+    What cannot be read is left to the operator: a scenario that only others may read, and what a
+    newer version wrote.
 
     Raises:
-        Mistake: the scenario is wrong, or the run does not fit it.
+        Mistake: the scenario is wrong, or the run does not fit it; or nobody answers.
     """
-    judged = [(one, scenario_schema()) for one in manifest.scenarios]
-    if any(violations(one, schema)[0] for one, schema in [*judged, (manifest.run, _schema())]):
+    if violations(manifest.run)[0]:
         return
-    valid = valid_scenarios([*manifest.scenarios], [*manifest.config_maps], elsewhere)
-    said, _ = misfits_of(as_taken(manifest.run)["spec"], valid.scenarios)
+    spec = as_taken(manifest.run)["spec"]
+    documents, config_maps = [*manifest.scenarios], [*manifest.config_maps]
+    stored: dict[str, Any] | None = None
+    if all(one["metadata"]["name"] != spec["scenario"] for one in documents):
+        # Also by the name of one that comes with Laptime.
+        stored, unread = _stored(cluster, namespace, spec["scenario"])
+        if unread:
+            return
+    judged = [*documents, *([] if stored is None else [stored])]
+    if any(violations(one, scenario_schema())[0] for one in judged):
+        return
+
+    def elsewhere(name: str) -> Mapping[str, str]:
+        return cluster.config_map_texts(namespace, name)
+
+    scenarios = valid_scenarios(documents, config_maps, elsewhere).scenarios
+    if stored is not None:
+        its = _valid_of_namespace(namespace, stored, config_maps, elsewhere)
+        scenarios |= its.scenarios
+    said, _ = misfits_of(spec, scenarios)
     if said:
         raise _refused(manifest.name, said)
 
