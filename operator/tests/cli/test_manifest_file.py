@@ -10,6 +10,7 @@ from laptime.cli.manifest_file import parse_manifest, read_manifest
 from laptime.cli.mistakes import Mistake
 
 RUN = "apiVersion: laptime.dev/v1alpha1\nkind: BenchmarkRun\nmetadata: {name: a}\nspec: {}\n"
+SCENARIO = RUN.replace("BenchmarkRun", "BenchmarkScenario")
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: script}\n"
 
 
@@ -31,7 +32,7 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
     ("text", "said"),
     [
         ("", "holds no BenchmarkRuns"),
-        (f"{RUN}---\n{RUN}", "holds 2 BenchmarkRuns"),
+        (f"{RUN}---\n{RUN.replace('name: a', 'name: b')}", "holds 2 BenchmarkRuns"),
         ("a: [\n", "a.yaml, line 2, column 1 is not YAML"),
         ("a: {b: c", "is not YAML"),
         (
@@ -45,6 +46,15 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
         (RUN.replace("v1alpha1", "v2"), "laptime.dev/v2"),
         (RUN.replace("metadata: {name: a}\n", ""), "has no metadata.name"),
         (RUN.replace("{name: a}", "a"), "has no metadata.name"),
+        # Of each the last alone would be in the cluster.
+        (f"{RUN}---\n{RUN}", "a.yaml: BenchmarkRun a stands there twice: write it once"),
+        (f"{CONFIG_MAP}---\n{RUN}---\n{CONFIG_MAP}", "a.yaml: ConfigMap script stands there"),
+        (f"{SCENARIO}---\n{SCENARIO}---\n{RUN}", "a.yaml: BenchmarkScenario a stands there"),
+        # All of them are applied in the namespace of the run.
+        (
+            f"{CONFIG_MAP}---\n{CONFIG_MAP.replace('{', '{namespace: x, ')}---\n{RUN}",
+            "a.yaml: ConfigMap script stands there",
+        ),
     ],
 )
 def test_mistakes_are_named(text: str, said: str) -> None:

@@ -49,7 +49,8 @@ def read_manifest(path: Path) -> Manifest:
     """Return what the YAML (or JSON) file holds; `-` is the standard input.
 
     Raises:
-        Mistake: no such file, no YAML, not exactly one BenchmarkRun, another kind in it.
+        Mistake: no such file, no YAML, not exactly one BenchmarkRun, another kind or one object
+            twice in it.
     """
     name, text = _text(path)
     return parse_manifest(text, name)
@@ -59,7 +60,7 @@ def read_documents(path: Path) -> dict[str, list[Document]]:
     """Return what a file holds by kind: runs, scenarios and ConfigMaps, of each as many as it has.
 
     Raises:
-        Mistake: no such file, no YAML, another kind in it.
+        Mistake: no such file, no YAML, another kind or one object twice in it.
     """
     name, text = _text(path)
     return parse_documents(text, name)
@@ -112,9 +113,15 @@ def parse_documents(text: str, source: str) -> dict[str, list[Document]]:
     """
     documents = _parsed(text, source)
     found: dict[str, list[Document]] = {kind: [] for _, kind in _APPLICABLE}
+    seen: set[tuple[str, str]] = set()
     for document in documents:
         _check_document(document, source)
-        found[document["kind"]].append(document)
+        kind, name = document["kind"], str(document["metadata"]["name"])
+        # Whatever namespace stands there, all are applied in that of the run.
+        if (kind, name) in seen:
+            raise Mistake(f"{source}: {kind} {name} stands there twice: write it once")
+        seen.add((kind, name))
+        found[kind].append(document)
     return found
 
 
