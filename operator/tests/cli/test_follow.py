@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import re
+import select
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from laptime.cli.display import LineDisplay, LiveDisplay
+from laptime.cli.display import LineDisplay, LiveDisplay, open_display
 from laptime.cli.follow import follow
 from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.printing import PlainConsole
 from laptime.cli.progress import Tracker, View, describe_trial, warnings
 from laptime.cli.runs import Run, parse_run
+
+PROGRESS = {"completed": 0, "total": 10, "remainingSeconds": 80}
 
 
 class Clock:
@@ -258,6 +266,46 @@ def test_the_bar_shows_state_trials_and_time_left() -> None:
     shown = out.getvalue()
     for part in ("Running", "7/15 trials", "1m20s left", "axum, repetition 3 of 5", "! [oops]"):
         assert part in shown
+
+
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_log_with_colours_gets_lines_too(
+    laptime: Callable[..., tuple[int, str, str]],
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    finished_status: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+) -> None:
+    # Many pipelines set one of them for all their jobs.
+    monkeypatch.setenv(variable, "1")
+    fake.statuses = [{}, {"state": "Running", "seed": 7, "progress": PROGRESS}, finished_status]
+    code, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 0
+    coloured = re.compile(r"\x1b\[[0-9;]*m")
+    lines = coloured.sub("", out).splitlines()
+    assert any("demo: Running, 0/10 trials" in line for line in lines)
+    assert not any("\x1b" in line for line in lines), "nothing moves in a log"
+    # A log has no width, and the table that of none.
+    monkeypatch.delenv(variable)
+    _, plain, _ = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+    (row,) = (line for line in plain.splitlines() if line.startswith(" axum "))
+    assert row in lines
+    assert coloured.search(out), "colours are what was asked for"
+
+
+def test_a_terminal_that_cannot_move_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    ours, theirs = pty.openpty()
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        with open_display(PlainConsole(file=terminal), "demo") as display:
+            display.show(View("Running", 1, 4, 1.0, "axum", 60.0))
+        terminal.flush()
+        assert select.select([ours], [], [], 0)[0], "nothing was shown"
+        said = os.read(ours, 1000).decode()
+    os.close(ours)
+    assert said.endswith(" demo: Running, 1/4 trials, axum, 1m00s left\r\n")
 
 
 def test_a_queued_run_says_how_many_come_before_it(manifest: Any) -> None:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from laptime.api.durations import format_duration
 from laptime.cli.live_table import live_table
+from laptime.cli.printing import is_on_terminal
 from laptime.cli.progress import View
 
 PLAIN_INTERVAL_SECONDS = 10.0
@@ -147,4 +148,6 @@ class LineDisplay:
 
 def open_display(console: Console, name: str) -> LiveDisplay | LineDisplay:
     """Return the display that suits the console."""
-    return LiveDisplay(console, name) if console.is_terminal else LineDisplay(console, name)
+    # On a dumb terminal (a shell in Emacs) nothing can be overwritten, and Rich shows nothing.
+    moves = is_on_terminal(console) and not console.is_dumb_terminal
+    return LiveDisplay(console, name) if moves else LineDisplay(console, name)

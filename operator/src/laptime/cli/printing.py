@@ -42,9 +42,15 @@ class PlainConsole(Console):
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console; one that is no terminal is wide, since a pipe or a log has no width."""
     console = PlainConsole(stderr=stderr)
-    if console.is_terminal:
+    if is_on_terminal(console):
         return console
     return PlainConsole(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
+
+
+def is_on_terminal(console: Console) -> bool:
+    """Return whether a console prints on a terminal, and not only in colours as on one."""
+    # Rich takes FORCE_COLOR, which many pipelines set, for a terminal that can move.
+    return console.is_terminal and console.file.isatty()
 
 
 def say(text: str, *, err: bool = False) -> None:
