@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import math
 import os
 import pty
 import re
@@ -15,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from laptime.cli.display import LineDisplay, LiveDisplay, open_display
-from laptime.cli.follow import follow
+from laptime.cli.follow import NotOver, follow
 from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.printing import PlainConsole
 from laptime.cli.progress import Tracker, View, describe_trial, warnings
@@ -308,19 +310,102 @@ def test_a_terminal_that_cannot_move_gets_lines(monkeypatch: pytest.MonkeyPatch)
     assert said.endswith(" demo: Running, 1/4 trials, axum, 1m00s left\r\n")
 
 
+class Queue:
+    """A run that has its turn after so many seconds, and what looking at it costs the cluster."""
+
+    def __init__(self, manifest: Any, state: str | None, seconds: float, turns: int = 0) -> None:
+        self._waits = _run(manifest, {"state": state} if state else {})
+        self._over = _run(manifest, {"state": "Succeeded"})
+        self._seconds = seconds
+        self._turns = turns
+        self.clock = Clock()
+        self.looks: list[float] = []
+        self.counts: list[float] = []
+
+    def look(self) -> Run:
+        self.looks.append(self.clock.now)
+        return self._over if self.clock.now >= self._seconds else self._waits
+
+    def count(self, _: Run) -> int:
+        self.counts.append(self.clock.now)
+        return self._turns
+
+    def follow(self, longest: float = math.inf) -> Recorder:
+        recorder, clock = Recorder(), self.clock
+        follow(self.look, recorder, self.count, clock, clock.sleep, longest=longest)
+        return recorder
+
+
 def test_a_queued_run_says_how_many_come_before_it(manifest: Any) -> None:
-    queued = _run(manifest, {"state": "Queued"})
-    over = _run(manifest, {"state": "Succeeded"})
+    queue, recorder = Queue(manifest, "Queued", seconds=40), Recorder()
     counts = iter([2, 1, 0, None])
-    _, recorder = _follow([queued, over], 61, lambda _: next(counts))
+    follow(queue.look, recorder, lambda _: next(counts), queue.clock, queue.clock.sleep)
     said = list(dict.fromkeys(view.state for view in recorder.views))
-    # Counted every ten seconds: four times in half a minute.
+    # Counted every ten seconds.
     assert said == [
         "Queued: at least 2 runs before it",
         "Queued: at least 1 run before it",
         "Queued",
         "Succeeded",
     ]
+    assert next(counts, "all") == "all"
+
+
+@pytest.mark.parametrize("state", ["Queued", "Suspended", None])
+def test_a_run_that_waits_for_long_is_looked_at_less_often(
+    manifest: Any, state: str | None
+) -> None:
+    queue = Queue(manifest, state, seconds=3600)
+    queue.follow()
+    between = [after - before for before, after in itertools.pairwise(queue.looks)]
+    assert between[0] == 0.5
+    assert all(one >= before - 1e-9 for before, one in itertools.pairwise(between))
+    assert max(between) == pytest.approx(5)
+    assert len(between) < 3600 / 5 + 30
+
+
+def test_a_run_that_goes_on_is_looked_at_twice_a_second(manifest: Any) -> None:
+    queue = Queue(manifest, "Running", seconds=600)
+    queue.follow()
+    assert len(queue.looks) == 1201
+
+
+def test_a_run_that_has_its_turn_after_a_long_wait_is_looked_at_as_any_other(
+    manifest: Any,
+) -> None:
+    clock, looks = Clock(), list[float]()
+
+    def look() -> Run:
+        looks.append(clock.now)
+        state = "Queued" if clock.now < 600 else "Running" if clock.now < 700 else "Succeeded"
+        return _run(manifest, {"state": state})
+
+    follow(look, Recorder(), clock=clock, sleep=clock.sleep)
+    begun = [at for at in looks if at >= 600]
+    assert begun[0] < 605
+    between = [after - before for before, after in itertools.pairwise(begun)]
+    assert between == pytest.approx([0.5] * len(between))
+
+
+def test_nobody_waits_longer_for_a_queued_run_than_they_would(manifest: Any) -> None:
+    queue = Queue(manifest, "Queued", seconds=3600)
+    with pytest.raises(NotOver):
+        queue.follow(longest=92)
+    assert queue.clock.now == pytest.approx(92)
+
+
+@pytest.mark.parametrize(("turns", "seconds"), [(0, 10), (10, 10), (60, 60), (200, 200)])
+def test_who_is_far_behind_in_a_queue_counts_it_less_often(
+    manifest: Any, turns: int, seconds: float
+) -> None:
+    # A count is a list of all runs that are not over: of each watcher in turn.
+    queue = Queue(manifest, "Queued", 3600, turns)
+    recorder = queue.follow()
+    between = [after - before for before, after in itertools.pairwise(queue.counts)]
+    assert all(seconds - 1e-9 <= one <= seconds + 5 for one in between)
+    if turns:
+        waiting = {view.state for view in recorder.views[:-1]}
+        assert waiting == {f"Queued: at least {turns} runs before it"}
 
 
 def shown(*views: View) -> list[str]:

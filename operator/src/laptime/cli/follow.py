@@ -14,8 +14,15 @@ from laptime.cli.progress import Tracker, warnings
 from laptime.cli.runs import Run, UnreadStatus
 
 POLL_SECONDS = 0.5
+_MOST_POLL_SECONDS = 5.0
+"""Between two looks at a run that has waited for long: of a queue hundreds may be watched."""
+_SHARE_OF_WAITING = 0.1
+"""Of the time that a run has waited: so much later is seen that it goes on."""
 _SILENT_OPERATOR_SECONDS = 10.0
 _COUNT_SECONDS = 10.0
+_COUNT_SECONDS_PER_TURN = 1.0
+"""Whoever counts lists all runs that are not over; and a turn takes longer than that."""
+_WAITING = (None, State.QUEUED, State.SUSPENDED)
 _UNREACHABLE_SECONDS = 120.0
 
 OPERATOR_HINT = (
@@ -57,8 +64,7 @@ def follow(
     shown: set[str] = set()
     uid: str | None = None
     turns: int | None = None
-    counted_at = -math.inf
-    started = last_answer = clock()
+    started = last_answer = count_at = waits_since = clock()
 
     def warn_once(text: str) -> None:
         if text not in shown:
@@ -86,9 +92,10 @@ def follow(
         ) and now - started > _SILENT_OPERATOR_SECONDS:
             warn_once(OPERATOR_HINT)
         if run.status.state is not State.QUEUED:
-            turns = None
-        elif now - counted_at >= _COUNT_SECONDS:
-            turns, counted_at = before(run), now
+            turns, count_at = None, now
+        elif now >= count_at:
+            turns = before(run)
+            count_at = now + max(_COUNT_SECONDS, _COUNT_SECONDS_PER_TURN * (turns or 0))
         view = tracker.view(run, now, turns)
         display.show(view)
         if run.over:
@@ -96,4 +103,7 @@ def follow(
         if now - started >= longest:
             said = ", ".join(filter(None, (view.state, view.share)))
             raise NotOver(f"{run.name} is not over yet: {said}")
-        sleep(POLL_SECONDS)
+        if run.status.state not in _WAITING and not run.asks_again:
+            waits_since = now
+        pause = min(_MOST_POLL_SECONDS, _SHARE_OF_WAITING * (now - waits_since))
+        sleep(min(max(POLL_SECONDS, pause), longest - (now - started)))
