@@ -37,6 +37,7 @@ class FakeCluster:
     """A cluster in which every run is over at once."""
 
     namespace = "default"
+    chosen = ""
 
     def __init__(self, outcome: Measured, *, failing: str = "", there: str = "") -> None:
         self.outcome = outcome

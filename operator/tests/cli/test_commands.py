@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ def test_run_applies_follows_and_prints_the_table(
     assert "repetition 1 of 5" in out
     assert "15,363 ± 8 " in out
     assert "25.1x (24.6 to 25.6)" in out
-    assert "laptime report demo\n" in out
+    assert f"laptime report demo --kubeconfig {kubeconfig}\n" in out
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,8 @@ def test_what_an_experiment_can_tell_is_suggested(
     fake.statuses = [finished_status]
     _, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
     suggested = [line for line in out.splitlines() if " explain " in line]
-    assert suggested == ([f"  laptime explain demo --server {server}"] if server else [])
+    command = f"  laptime explain demo --server {server} --kubeconfig {kubeconfig}"
+    assert suggested == ([command] if server else [])
 
 
 def test_run_asks_the_server_to_refuse_unknown_fields(
@@ -788,10 +791,11 @@ def test_report_of_a_run_that_goes_on_says_where_the_figures_are(
     code, _, err = laptime("report", "demo", "-o", "json", "--kubeconfig", kubeconfig)
     assert code == 1
     assert "written when the run is over" in err
-    assert err.endswith("laptime report demo --output table\n")
+    assert err.endswith(f"laptime report demo --output table --kubeconfig {kubeconfig}\n")
     fake.put(RUN.replace("/team/", "/other/"), fake.objects[RUN])
     command = ("report", "demo", "-o", "json", "-n", "other", "--kubeconfig", kubeconfig)
-    assert laptime(*command)[2].endswith("laptime report demo --output table -n other\n")
+    said = f"laptime report demo --output table -n other --kubeconfig {kubeconfig}\n"
+    assert laptime(*command)[2].endswith(said)
 
 
 def test_interrupted_says_how_to_come_back(
@@ -809,6 +813,86 @@ def test_interrupted_says_how_to_come_back(
     assert code == 130
     assert "laptime watch demo -n other" in out
     assert "laptime cancel demo -n other" in out
+
+
+@pytest.fixture
+def prod(kubeconfig: Path) -> tuple[str, ...]:
+    """The options of a cluster that is not the one of the current context."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    elsewhere = {"name": "staging", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"cluster": "staging", "user": "test", "namespace": "other"}
+    document["clusters"].append(elsewhere)
+    document["contexts"].append({"name": "staging", "context": context})
+    document["contexts"][0]["name"] = "[prod] b"
+    document["current-context"] = "staging"
+    file = kubeconfig.with_name("of two clusters")
+    file.write_text(yaml.safe_dump(document))
+    return ("--context", "[prod] b", "--kubeconfig", str(file))
+
+
+def commands_in(said: str) -> list[list[str]]:
+    """Return the commands that a text says to type, as a shell takes them."""
+    found = re.findall(r"(?:^|[ (])((?:laptime|kubectl) [a-z]+ .*?)(?:$|[)], or )", said, re.M)
+    return [shlex.split(one) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "typed"),
+    [
+        (("run", "FILE", "--timeout", "1ms"), {"state": "Running"}, ["watch", "cancel"]),
+        (("watch", "demo", "--timeout", "1ms"), {"state": "Running"}, ["watch", "cancel"]),
+        (("run", "OTHER"), {"state": "Running"}, ["cancel"]),
+        (("watch", "demo"), {}, ["get", "describe", "report"]),
+        (("watch", "gone"), {}, ["get"]),
+        (("suspend", "demo"), {"state": "Running"}, ["resume"]),
+        (("report", "demo"), {"state": "Running"}, ["report"]),
+        (("verify", "FILE", "--timeout", "1ms"), {}, ["delete"]),
+        (("verify", "FILE"), "demo-verify", ["delete"]),
+        (("explain", "demo", "--server", "axum"), "demo-axum-explain", ["delete"]),
+        (("run", "SCRIPT"), {"state": "Running"}, ["apply"]),
+    ],
+)
+def test_commands_to_type_are_for_the_cluster_that_was_chosen(
+    laptime: Laptime,
+    fake: Any,
+    prod: tuple[str, ...],
+    manifest: Any,
+    manifest_file: Path,
+    with_script: Path,
+    finished_status: Any,
+    tmp_path: Path,
+    asked: tuple[str, ...],
+    there: Any,
+    typed: list[str],
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump({**manifest, "spec": {**manifest["spec"], "repetitions": 3}}))
+    if isinstance(there, str):
+        spec = {**manifest["spec"], "verifyOnly": True}
+        fake.put(RUN.replace("/demo", f"/{there}"), {"spec": spec, "status": {}})
+    status = there if there and isinstance(there, dict) else finished_status
+    fake.put(RUN, {"spec": manifest["spec"], "status": status})
+    fake.put(
+        SCRIPT, {"data": {"script.js": "throw 1"}, "metadata": written_by("kubectl", "f:data")}
+    )
+    files = {"FILE": manifest_file, "OTHER": other, "SCRIPT": with_script}
+    _, out, err = laptime(*(files.get(one, one) for one in asked), *prod)
+    commands = commands_in(out + err)
+    assert [command for _, command, *_ in commands] == typed, out + err
+    for command in commands:
+        assert "|".join(prod) in "|".join(command)
+
+
+def test_what_is_said_to_end_a_run_ends_it_in_its_cluster(
+    laptime: Laptime, fake: Any, prod: tuple[str, ...], manifest: Any
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    _, out, _ = laptime("watch", "demo", "--timeout", "1ms", *prod)
+    _, (program, *arguments) = commands_in(out)
+    assert program == "laptime"
+    code, _, err = laptime(*arguments)
+    assert code == 0, err
+    assert [one["spec"] for one in fake.applied] == [{"cancel": True}]
 
 
 @pytest.mark.parametrize(
@@ -1028,11 +1112,12 @@ def test_the_next_command_is_said_with_the_namespace_of_the_run(
     run = {"spec": manifest["spec"], "status": {"state": state}}
     for namespace in ("team", "other"):
         fake.put(RUN.replace("/team/", f"/{namespace}/"), run)
+    there = f"--kubeconfig {kubeconfig}"
     code, out, err = laptime(command, "demo", "-n", "other", "--kubeconfig", kubeconfig)
     assert (code, err) == (0, "")
-    assert out.endswith(f":  laptime {then} demo -n other\n")
+    assert out.endswith(f":  laptime {then} demo -n other {there}\n")
     _, out, _ = laptime(command, "demo", "--kubeconfig", kubeconfig)
-    assert out.endswith(f":  laptime {then} demo\n")
+    assert out.endswith(f":  laptime {then} demo {there}\n")
 
 
 def test_a_run_without_failed_trials_is_not_asked_for_them(

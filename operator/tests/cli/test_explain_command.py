@@ -67,7 +67,7 @@ def test_a_cause_is_confirmed_with_how_much_more_of_it_gives(
     announced = "measures fastapi beside itself with more under closed, 10 trials, about 2 min"
     assert announced in out
     assert out.index(announced) < out.index("10 database connections instead of 5")
-    (line,) = [one for one in out.splitlines() if "confirmed" in one]
+    (line,) = [one for one in out.splitlines() if "confirmed" in one.split()]
     assert "1.62x (1.54 to 1.70)" in line
     assert "Postgres CPU" in line  # what limits then
     assert f"{EXPERIMENT}" in demo.objects

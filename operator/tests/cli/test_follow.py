@@ -73,7 +73,8 @@ def _follow(
         return answer
 
     clock, recorder = Clock(), Recorder()
-    return follow(fetch, recorder, before, clock, clock.sleep), recorder
+    chosen = " --context prod"
+    return follow(fetch, recorder, before, clock, clock.sleep, chosen=chosen), recorder
 
 
 def _condition(type_: str, reason: str) -> dict[str, str]:
@@ -163,7 +164,7 @@ def test_a_silent_operator_is_mentioned(manifest: Any) -> None:
     # The chart may be installed in any namespace.
     assert recorder.warned[0].endswith(
         "kubectl get deployments,pods -A "
-        "-l app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator"
+        "-l app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator --context prod"
     )
 
 

@@ -82,8 +82,9 @@ def test_ctrl_c_ends_the_looking_and_says_what_goes_on(
     )
     assert code == 130
     last = said.replace("\r\n", "\n").split("The run goes on in the cluster.")[1]
-    assert "Come back:  laptime watch demo\n" in last
-    assert "End it:      laptime cancel demo\n" in last
+    there = f"--kubeconfig {kubeconfig}"
+    assert f"Come back:  laptime watch demo {there}\n" in last
+    assert f"End it:      laptime cancel demo {there}\n" in last
     assert "Traceback" not in said
     assert RUN in fake.objects, "the run must go on"
     assert "DELETE" not in [method for method, _ in fake.requests]

@@ -55,6 +55,9 @@ _PAGE = 100
 class Cluster:
     """A connection to one cluster."""
 
+    chosen = ""
+    """The options that chose it: a command that is to be typed goes to another one without them."""
+
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self.namespace = namespace
         self.server = str(api.configuration.host)
@@ -243,7 +246,7 @@ class Cluster:
         if there is not None:
             if same_scenario(there, manifest):
                 return
-            _refuse_what_is_not_ours(there, SCENARIO_KIND, ("spec",))
+            _refuse_what_is_not_ours(there, SCENARIO_KIND, ("spec",), self.chosen)
             # Of its only manager an apply leaves nothing that is not in the file, which it would
             # of another one: so it is that of the version that was read, or none at all.
             version = {"resourceVersion": there["metadata"].get("resourceVersion")}
@@ -380,7 +383,7 @@ class Cluster:
                 body: Any = manifest
                 self._core.create_namespaced_config_map(namespace, body, **options)
             elif not _same_content(there, manifest):
-                _refuse_what_is_not_ours(there, "ConfigMap", _CONTENT)
+                _refuse_what_is_not_ours(there, "ConfigMap", _CONTENT, self.chosen)
                 # With the version that was read: what was changed meanwhile is left as it is.
                 del there["metadata"]["managedFields"]
                 body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
@@ -587,7 +590,9 @@ def _same_content(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return all((there.get(key) or None) == (wanted.get(key) or None) for key in _CONTENT)
 
 
-def _refuse_what_is_not_ours(there: dict[str, Any], kind: str, content: Iterable[str]) -> None:
+def _refuse_what_is_not_ours(
+    there: dict[str, Any], kind: str, content: Iterable[str], chosen: str
+) -> None:
     """Raise Mistake where anybody but this program has written any of an object's content.
 
     Also what this program made and a person edited is a person's: it has nobody's file but theirs.
@@ -607,7 +612,7 @@ def _refuse_what_is_not_ours(there: dict[str, Any], kind: str, content: Iterable
         f"content, and {FIELD_MANAGER} did not write all of it"
         f"{f' (but {others})' if others else ''}, so it is left as it is: rename the one of your "
         "file, or bring it up to date yourself: "
-        f"kubectl apply -f FILE -n {metadata['namespace']}"
+        f"kubectl apply -f FILE -n {metadata['namespace']}{chosen}"
     )
 
 

@@ -85,7 +85,7 @@ def explain(
     there = _name(name, chosen)
     before = cluster.run(run.namespace, there)
     if before is not None and not before.deleting:
-        _no_strangers(before, run, chosen)
+        _no_strangers(cluster, before, run, chosen)
         if not again and not more and repetitions is None:
             # What it tried stands in itself.
             if before.over:
@@ -222,7 +222,7 @@ def _manifest(name: str, run: Run, tried: Experiment) -> Manifest:
     return Manifest(document, ())
 
 
-def _no_strangers(before: Run, run: Run, server: str) -> None:
+def _no_strangers(cluster: Cluster, before: Run, run: Run, server: str) -> None:
     """Leave a run alone that has the name of the experiment, and is none on this server.
 
     One on an earlier run of the same name is meant, too: what it says of itself tells so.
@@ -233,6 +233,7 @@ def _no_strangers(before: Run, run: Run, server: str) -> None:
         raise Mistake(
             f"{before.name} is there already, and is no experiment on {server} of {run.name}: "
             f"delete it, if it is yours:  kubectl delete br {before.name} -n {before.namespace}"
+            f"{cluster.chosen}"
         )
     if before.spec is None:
         raise NewerVersion(before.name)
@@ -289,7 +290,10 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
         )
     there = where(cluster, over.namespace)
     console.print(
-        f"Look further:  {program_name()} report {over.name}{there}", highlight=False, markup=False
+        f"Look further:  {program_name()} report {over.name}{there}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     return code
 

@@ -49,11 +49,13 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
     *,
     longest: float = math.inf,
+    chosen: str = "",
 ) -> Run:
     """Show the run until it is over, and return it as it is then.
 
     `before` is asked now and then how many runs have their turn before one that is queued. A
-    cluster that cannot be reached for a while is waited for.
+    cluster that cannot be reached for a while is waited for. `chosen` are the options of kubectl
+    that choose it.
 
     Raises:
         Mistake: the run was deleted, or the cluster was out of reach for two minutes.
@@ -90,7 +92,7 @@ def follow(
         if (
             run.status.state is None or run.asks_again
         ) and now - started > _SILENT_OPERATOR_SECONDS:
-            warn_once(OPERATOR_HINT)
+            warn_once(f"{OPERATOR_HINT}{chosen}")
         if run.status.state is not State.QUEUED:
             turns, count_at = None, now
         elif now >= count_at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import sys
 from enum import StrEnum
@@ -60,7 +61,12 @@ def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """Return a connection; Mistake when there is no cluster to talk to."""
     from laptime.cli.cluster_access import Cluster
 
-    return Cluster.connect(kubeconfig, context)
+    cluster = Cluster.connect(kubeconfig, context)
+    given = {"--context": context, "--kubeconfig": kubeconfig}
+    cluster.chosen = "".join(
+        f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value
+    )
+    return cluster
 
 
 def namespace_of(option: str | None, manifest: str | None, cluster: Cluster) -> str:
@@ -88,7 +94,7 @@ def existing_run(cluster: Cluster, namespace: str, name: str) -> Run:
     if found is None:
         raise Mistake(
             f"There is no BenchmarkRun {name} in namespace {namespace}. "
-            "All of them: kubectl get br --all-namespaces"
+            f"All of them: kubectl get br --all-namespaces{cluster.chosen}"
         )
     return found
 

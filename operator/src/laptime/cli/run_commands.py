@@ -128,7 +128,8 @@ def measured(
             manifest,
             before,
             "Nothing was applied: wait until it is over and give --again, end it "
-            f"({program_name()} cancel {before.name}), or give --name NAME.",
+            f"({program_name()} cancel {before.name}{where(cluster, namespace)}), or give "
+            "--name NAME.",
         )
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
@@ -192,8 +193,9 @@ def progress_console(output: Output) -> Console:
 
 
 def where(cluster: Cluster, namespace: str) -> str:
-    """Return the option that names a namespace, where a command needs it."""
-    return "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
+    """Return the options that name a namespace and its cluster, where a command needs them."""
+    option = "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
+    return f"{option}{cluster.chosen}"
 
 
 def _followed(
@@ -225,7 +227,9 @@ def _followed(
     console = progress_console(output)
     try:
         with open_display(console, name) as display:
-            return follow(look, display, cluster.turns_before, longest=longest)
+            return follow(
+                look, display, cluster.turns_before, longest=longest, chosen=cluster.chosen
+            )
     except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
         there, program = f"{name}{where(cluster, namespace)}", program_name()
         if goes_on(ended):
@@ -233,6 +237,7 @@ def _followed(
                 f"The run goes on in the cluster. Come back:  {program} watch {there}\n"
                 f"                           End it:      {program} cancel {there}",
                 highlight=False,
+                markup=False,
                 soft_wrap=True,
             )
         raise
@@ -261,7 +266,10 @@ def _report(cluster: Cluster, over: Run, output: Output, other: str | None = Non
     if suspect is not None:
         further.append(f"{program_name()} explain {over.name} --server {suspect}{there}")
     progress_console(output).print(
-        "Look further:\n  " + "\n  ".join(further), highlight=False, soft_wrap=True
+        "Look further:\n  " + "\n  ".join(further),
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     _exit(over, other)
 

@@ -158,6 +158,8 @@ def _followed(
 
     name = str(wanted["metadata"]["name"])
     about = str(manifest.run["metadata"]["name"])
+    # With the namespace in any case: what is deleted is gone.
+    delete = f"kubectl delete br {name} -n {namespace}{cluster.chosen}"
     before = cluster.run(namespace, name)
     if before is not None:
         if before.spec is None or not before.spec.verify_only:
@@ -165,13 +167,13 @@ def _followed(
         if before.checks != about:
             raise Mistake(
                 f"{name} is there already, and was not made by `verify` for {about}: give the run "
-                f"another name, or delete it:  kubectl delete br {name} -n {namespace}"
+                f"another name, or delete it:  {delete}"
             )
         if not before.over and not before.deleting:
             # It may be a colleague's, or that of a job of CI.
             raise Mistake(
                 f"{name} is there already, and checks since {before.created}: wait until it is "
-                f"over, or delete it:  kubectl delete br {name} -n {namespace}"
+                f"over, or delete it:  {delete}"
             )
         cluster.delete_run(before)
     applied = cluster.apply_file(namespace, manifest, wanted)
@@ -183,12 +185,14 @@ def _followed(
                 display,
                 cluster.turns_before,
                 longest=longest,
+                chosen=cluster.chosen,
             )
     except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
         if goes_on(ended):
             console.print(
-                f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
+                f"It goes on in the cluster. Delete it:  {delete}",
                 highlight=False,
+                markup=False,
                 soft_wrap=True,
             )
         raise
