@@ -11,8 +11,15 @@ import (
 	"laptime.dev/k6/internal/session"
 )
 
-// What an answer in two frames and the next request cost, without the kernel.
+// What an answer in two frames and the next request cost, without the kernel, by what is asked of the body.
 func BenchmarkAnswerOverHTTP2(b *testing.B) {
+	for name, check := range map[string]Check{"noCheck": NoCheck, "nonEmpty": NonEmpty, "same": Same} {
+		b.Run(name, func(b *testing.B) { answerOverHTTP2(b, check) })
+	}
+}
+
+func answerOverHTTP2(b *testing.B, check Check) {
+	b.Helper()
 	work, err := session.New([]session.Request{{Name: "list", Method: "GET", Target: "http://test", Path: "/", KeepAlive: true}}, nil,
 		[]session.Session{{Name: "list", Weight: 1, Steps: []string{"list"}}})
 	if err != nil {
@@ -20,7 +27,7 @@ func BenchmarkAnswerOverHTTP2(b *testing.B) {
 	}
 	s := &shared{epoch: time.Now(), plan: &Plan{
 		HTTP2: true, Connections: 1, KeepAlive: true, Timeout: time.Minute, Work: work,
-		Requests: []Request{{Name: "list", ExpectStatus: 200}},
+		Requests: []Request{{Name: "list", ExpectStatus: 200, Check: check}},
 	}}
 	e, err := newEngine(s, 0, 1, nil)
 	if err != nil {

@@ -101,6 +101,20 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
+// What it costs to read an answer as servers send them.
+func BenchmarkParser(b *testing.B) {
+	answer := []byte("HTTP/1.1 200 OK\r\nserver: granian\r\ncontent-length: 65\r\ncontent-type: application/json\r\n" +
+		"vary: Accept-Encoding\r\nx-request-id: 4d1f7c1e-4a3b-4a57-9d8e-4f1f2a6b8c90\r\n" +
+		"date: Wed, 25 Nov 2026 03:00:00 GMT\r\n\r\n" + strings.Repeat("x", 65))
+	var p parser
+	for b.Loop() {
+		p.reset(false, false)
+		if _, err := p.feed(answer, false); err != nil || p.state != complete {
+			b.Fatal(p.state, err)
+		}
+	}
+}
+
 func TestParserRefusesWhatIsNotHTTP(t *testing.T) {
 	for _, answer := range []string{
 		"hello\r\n\r\n",
