@@ -581,6 +581,29 @@ def test_an_answer_in_base64_and_one_under_conditions() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("status", "content", "empty"),
+    [
+        (302, {"size": 0}, True),
+        (302, {"text": ""}, True),
+        (200, {"size": 0, "text": ""}, True),
+        (200, {"size": 12}, False),
+        (200, {}, False),
+        (200, {"size": 12, "text": ""}, False),
+        (304, {"size": 0}, False),  # it is asked again without conditions
+    ],
+)
+def test_of_an_answer_without_a_body_no_type_is_asked(
+    status: int, content: Document, empty: bool
+) -> None:
+    asked = one(status=status)
+    asked["response"]["content"] = {"mimeType": "text/html", **content}
+    made = translated(recording(asked))
+    assert made.scenario is not None
+    (check,) = made.scenario["spec"]["checks"]
+    assert ("contentType" not in check) == empty
+
+
 TEXT = {"type": "string"}
 
 

@@ -8,12 +8,13 @@ import (
 	"laptime.dev/k6/internal/result"
 )
 
-// fingerprint is what the first answer of an endpoint was made of: how many bytes and which. It says
-// nothing of their order, since the keys of a JSON object have none: some servers write them in
-// another one each time.
+// fingerprint is what the answers of an endpoint are made of that are to be the same: how many bytes, by the first
+// one, and which, by the first one that was summed up. It says nothing of their order, since the keys of a JSON
+// object have none: some servers write them in another one each time.
 type fingerprint struct {
-	known  bool
-	length int64
+	summed bool
+	broken bool  // one was another: all are summed up, so that those are counted and not guessed from a few
+	length int64 // 0: none has come
 	sum    uint64
 }
 
@@ -48,8 +49,8 @@ func (e *engine) issue(id int32, now, due int64) {
 		c.made = message.Append(c.made[:0], &c.user, &e.scratch)
 		c.wire = c.made
 	}
-	// The first one and every 16th after it of each endpoint.
-	c.checking = e.plan.Requests[endpoint].Check != NoCheck && e.sent[endpoint]%checkEvery == 0
+	// The first one and every 16th after it of each endpoint, as long as they are all the same.
+	c.summing = e.plan.Requests[endpoint].Check == Same && (e.sent[endpoint]%sumEvery == 0 || e.firsts[endpoint].broken)
 	e.sent[endpoint]++
 	e.active++
 	e.attempt(id, c, now)
@@ -59,7 +60,7 @@ func (e *engine) issue(id int32, now, due int64) {
 func (e *engine) attempt(id int32, c *conn, now int64) {
 	c.sent, c.received, c.first = 0, 0, 0
 	c.set, c.openedIn = c.openedIn, 0
-	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same, e.plan.Work.Captures(c.endpoint))
+	c.parser.reset(c.summing, e.plan.Work.Captures(c.endpoint))
 	switch {
 	case e.places != nil:
 		c.stream = 0
@@ -400,7 +401,7 @@ func (e *engine) finish(id int32, c *conn, at moment, ended bool) {
 	request := &e.plan.Requests[c.endpoint]
 	if c.parser.status != request.ExpectStatus {
 		kind = result.Status
-	} else if c.checking && !e.bodyRight(c, request.Check) {
+	} else if request.Check != NoCheck && !e.bodyRight(c, request.Check) {
 		kind = result.Check
 	} else if c.parser.keeping && !e.plan.Work.Capture(&c.user, c.endpoint, c.parser.keptHead, c.parser.keptBody) {
 		kind = result.Capture
@@ -450,16 +451,25 @@ func (e *engine) think(endpoint int) int64 {
 	return int64(think.Least) + e.random.Int64N(int64(think.Most-think.Least)+1)
 }
 
+// bodyRight says whether there is a body and, where it is to be the same, it is so as far as is known.
 func (e *engine) bodyRight(c *conn, check Check) bool {
-	if check == NonEmpty {
-		return c.parser.bodyBytes > 0
+	length := c.parser.bodyBytes
+	if length == 0 || check == NonEmpty {
+		return length > 0
 	}
-	seen := fingerprint{true, c.parser.bodyBytes, c.parser.sum}
 	first := &e.firsts[c.endpoint]
-	if !first.known {
-		*first = seen
+	if first.length == 0 {
+		first.length = length
 	}
-	return *first == seen
+	right := length == first.length
+	if right && c.summing {
+		if !first.summed {
+			first.summed, first.sum = true, c.parser.sum
+		}
+		right = c.parser.sum == first.sum
+	}
+	first.broken = first.broken || !right
+	return right
 }
 
 // fail counts a request that got no whole answer, closes its connection, or ends its stream, and lets the

@@ -33,7 +33,7 @@ type conn struct {
 	served   bool // this socket has carried an answer before
 	busy     bool
 	retried  bool
-	checking bool
+	summing  bool
 	writable bool // epoll reports when the socket takes bytes
 	endpoint int
 	user     session.User
@@ -329,10 +329,12 @@ func (e *engine) publish() {
 
 // What issueDue says when nothing is to be waited for.
 const (
-	noneLeft   = int64(-1) // all has been issued
-	noneFree   = int64(0)  // more is to be issued once a connection is free
-	checkEvery = 16
+	noneLeft = int64(-1) // all has been issued
+	noneFree = int64(0)  // more is to be issued once a connection is free
 )
+
+// sumEvery says which bodies that are to be the same are summed up, beside the first: to sum up all would cost.
+const sumEvery = 16
 
 // issueDue issues what is due on the free connections. It gives the time of the next arrival to
 // wait for, noneFree or noneLeft.

@@ -32,10 +32,11 @@ type Request struct {
 	Check        Check
 }
 
-// Check says what the body of a sampled answer must hold.
+// Check says what the body of an answer must hold.
 type Check uint8
 
-// NoCheck, NonEmpty (at least one byte), Same (the bytes of the first answer seen, in any order).
+// NoCheck, NonEmpty (at least one byte), Same (at least one, as many as the first answer seen, and, of a sample until
+// one was wrong, the same ones in any order).
 const (
 	NoCheck Check = iota
 	NonEmpty

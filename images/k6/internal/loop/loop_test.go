@@ -465,17 +465,72 @@ func TestBodyChecks(t *testing.T) {
 	}
 }
 
-func TestEachEndpointIsCheckedAsOften(t *testing.T) {
-	server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {})
-	for _, count := range []int{1, 2, 3, 4, 16} {
-		plan := Plan{Connections: 3, Total: int64(64 * count), KeepAlive: true, Threads: 1}
-		for i := range count {
-			plan.Requests = append(plan.Requests, Request{Name: fmt.Sprint(i), ExpectStatus: 200, Check: NonEmpty})
+// What is wrong with the length of a body is known of every answer, over both protocols and on any connection.
+func TestAllAnswersWithoutABodyOrOfAnotherLengthAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		check   Check
+		body    string
+		threads int
+	}{
+		"none":                 {NonEmpty, "", 2},
+		"none instead of same": {Same, "", 2},
+		"another length":       {Same, "hell", 1}, // each thread has a first answer, which is to be a right one
+	} {
+		var n, odd atomic.Int64
+		handler := func(w http.ResponseWriter, _ *http.Request) {
+			body := "hello"
+			if n.Add(1)%10 == 0 {
+				odd.Add(1)
+				body = c.body
+			}
+			_, _ = io.WriteString(w, body)
 		}
-		p := drive(t, server.Listener.Addr().String(), plan)
-		for name, endpoint := range p.Endpoints {
-			if endpoint.Errors != 4 {
-				t.Errorf("%d endpoints: %d of %d answers of %s were checked, expected 4", count, endpoint.Errors, endpoint.Requests, name)
+		plan := Plan{
+			Connections: 8, Total: 2000, KeepAlive: true, Threads: c.threads,
+			Requests: []Request{{Name: "list", ExpectStatus: 200, Check: c.check}},
+		}
+		server, _, _ := serve(t, handler)
+		only(t, drive(t, server.Listener.Addr().String(), plan), "check", odd.Swap(0))
+		n.Store(0)
+		plan.HTTP2, plan.Connections, plan.Streams = true, 2, 4
+		address, _, _, _ := serve2(t, false, 0, handler)
+		only(t, drive(t, address, plan), "check", odd.Load())
+		if odd.Load() != 200 || t.Failed() {
+			t.Fatalf("%s: %d other answers over HTTP/2, expected 200", name, odd.Load())
+		}
+	}
+}
+
+// One of 16 is summed up, until one of them is of other bytes: from then on all are.
+func TestOtherBytesOfTheSameLengthAreAllCountedOnceOneWasFound(t *testing.T) {
+	for _, protocol2 := range []bool{false, true} {
+		for _, count := range []int{1, 2, 3, 4, 16} {
+			seen := map[string]int{}
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				seen[r.URL.Path]++
+				switch seen[r.URL.Path] {
+				case 16, 17, 18, 40: // the 17th is looked at
+					_, _ = io.WriteString(w, "jello")
+				default:
+					_, _ = io.WriteString(w, "hello")
+				}
+			}
+			plan := Plan{HTTP2: protocol2, Connections: 1, Total: int64(64 * count), KeepAlive: true}
+			for i := range count {
+				plan.Requests = append(plan.Requests, Request{Name: fmt.Sprint("/", i), ExpectStatus: 200, Check: Same})
+			}
+			var address string
+			if protocol2 {
+				address, _, _, _ = serve2(t, false, 0, handler)
+			} else {
+				server, _, _ := serve(t, handler)
+				address = server.Listener.Addr().String()
+			}
+			p := drive(t, address, plan)
+			for name, endpoint := range p.Endpoints {
+				if endpoint.Errors != 3 || p.Errors["check"] != int64(3*count) {
+					t.Errorf("HTTP/2 %v, %d endpoints: %d of %d answers of %s were found, expected 3", protocol2, count, endpoint.Errors, endpoint.Requests, name)
+				}
 			}
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	Reset
 	Status
 	Body
-	Check   // of the body of a sampled answer
+	Check   // of the body
 	Capture // what the next request needs is not in the answer
 	Other
 	kinds

@@ -205,6 +205,13 @@ class Judge:
                 f"{seconds:.2f}s",
             )
         if (check.expected, check.expected_part, check.json_schema) == (None, None, None):
+            if check.content_type is not None and not body:
+                # Under load no answer to such a request is right without one.
+                raise Wrong(
+                    "WrongAnswer",
+                    f"{what}: the body is empty, and the check has contentType: where a right "
+                    "answer may be empty, leave it out",
+                )
             return Answer(response.headers, body)
         answer = self._json(body, what)
         difference = None

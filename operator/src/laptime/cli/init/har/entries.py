@@ -47,6 +47,8 @@ class Entry:
     """The answer where it is JSON; else None."""
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     answer_cookies: Mapping[str, str] = field(default_factory=dict)
+    answer_is_empty: bool = False
+    """It has no body, as that of many a redirect."""
 
     @property
     def title(self) -> str:
@@ -114,6 +116,10 @@ def _entry(entry: Mapping[str, Any]) -> Entry:
         answer_headers=answer_headers,
         answer_cookies=_pairs(answered, "cookies", small=False)
         or _cookies(answer_headers.get("set-cookie", "").partition(";")[0]),
+        # A text may be left out of a recording, a size says what there was.
+        answer_is_empty=status != 304
+        and not content.get("text")
+        and content.get("size", 0 if "text" in content else None) == 0,
     )
 
 

@@ -149,7 +149,8 @@ def _write(
 def _check(request: Document, entry: Entry) -> Document:
     """Return the check of a request: an answer as the recorded one, of whatever values."""
     check = dict(request)
-    if entry.media_type is not None and entry.status not in (204, 205, 304):
+    bodiless = entry.answer_is_empty or entry.status in (204, 205, 304)
+    if entry.media_type is not None and not bodiless:
         check["contentType"] = entry.media_type
         if entry.answer is not None:
             check["jsonSchema"] = schema_of_answer(entry.answer)
