@@ -44,7 +44,6 @@ const maxHead = 256 << 10
 var (
 	errMalformed = errors.New("malformed HTTP response")
 	errTooLong   = errors.New("response head longer than 256 KiB")
-	endOfHead    = []byte("\r\n\r\n")
 )
 
 // reset makes the parser ready for the next response.
@@ -124,28 +123,45 @@ func sumOf(b []byte) (sum uint64) {
 
 func (p *parser) feedHead(b []byte, headOnly bool) (rest []byte, err error) {
 	head := b
-	if len(p.head) > 0 {
-		// The end may lie across the border: search from three bytes before it.
-		before := len(p.head)
+	if before := len(p.head); before > 0 {
+		// The end may lie across the border: search from two bytes before it.
 		p.head = append(p.head, b...)
-		from := max(before-3, 0)
-		end := bytes.Index(p.head[from:], endOfHead)
+		from := max(before-2, 0)
+		end := endOfHead(p.head[from:])
 		if end < 0 {
 			return nil, p.headTooLong()
 		}
-		end += from + len(endOfHead)
+		end += from
 		head, rest = p.head[:end], b[end-before:]
 	} else {
-		end := bytes.Index(b, endOfHead)
+		end := endOfHead(b)
 		if end < 0 {
 			p.head = append(p.head, b...)
 			return nil, p.headTooLong()
 		}
-		head, rest = b[:end+len(endOfHead)], b[end+len(endOfHead):]
+		head, rest = b[:end], b[end:]
 	}
 	err = p.readHead(head, headOnly)
 	p.head = p.head[:0]
 	return rest, err
+}
+
+// endOfHead is what lies behind the first empty line that follows another one; -1: none has come. A bare LF ends a
+// line too, as it does for the operator's client and for Go's (RFC 9112, section 2.2).
+func endOfHead(b []byte) int {
+	for at := 0; ; {
+		end := bytes.IndexByte(b[at:], '\n')
+		if end < 0 {
+			return -1
+		}
+		at += end + 1
+		switch {
+		case at < len(b) && b[at] == '\n':
+			return at + 1
+		case at+1 < len(b) && b[at] == '\r' && b[at+1] == '\n':
+			return at + 2
+		}
+	}
 }
 
 func (p *parser) headTooLong() error {
@@ -175,9 +191,6 @@ func (p *parser) readHead(head []byte, headOnly bool) error {
 	for head = head[end+1:]; len(head) > 2; {
 		end = bytes.IndexByte(head, '\n')
 		line, head = head[:end], head[end+1:]
-		if len(line) == 0 {
-			return errMalformed
-		}
 		// Only three headers matter, and their first letters tell nearly all others apart.
 		switch line[0] | 0x20 {
 		case 'c':

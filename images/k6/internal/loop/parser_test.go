@@ -21,6 +21,14 @@ var answers = []string{
 	"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx",
 	"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx",
 	"HTTP/1.1 200 OK\r\nServer: until close\r\n\r\nall that comes",
+	// A bare LF ends a line too.
+	"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+	"HTTP/1.1 200 OK\nContent-Length: 8\nX: y\r\n\na\r\n\r\nb\n\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\n\r\nhello",
+	"HTTP/1.1 100 Continue\n\nHTTP/1.0 201 Created\nContent-Length: 1\n\nx",
+	"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\r\nhello\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nA: b\n\nC: d\r\n\r\n",
+	"HTTP/1.1 204\n\n",
 	"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTag: t\r\nCookie: c\r\nConnection: foo, Close\r\nContent-Length: 3\r\n\r\nabc",
 }
 
@@ -126,7 +134,7 @@ func TestParserRefusesWhatIsNotHTTP(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
 		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nA: b\n\nC: d\r\n\r\n",
+		"\n\nHTTP/1.1 200 OK\r\n\r\n",
 	} {
 		var p parser
 		p.reset(false, false)
