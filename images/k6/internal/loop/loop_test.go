@@ -319,6 +319,7 @@ func TestBrokenAnswersAreCountedByKind(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nmore than said":                                "body",
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n":                             "status",
 		"HTTP/1.1 200 OK\r\n\r\nuntil the end":                                                      "",
+		"HTTP/1.1 200 OK\nContent-Length: 5\n\n12345":                                               "",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":              "",
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n" + "12345":               "",
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n12345": "",
