@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from laptime.catalog import Capture, plain_text
-from laptime.verification.captures import MAX_VALUE_BYTES, captured
+from laptime.verification.captures import MAX_BODY_BYTES, MAX_VALUE_BYTES, captured
 
 # The generator is tested with the same cases.
 SHARED: dict[str, Any] = json.loads(
@@ -53,3 +53,39 @@ def test_a_value_that_no_request_would_carry_is_none() -> None:
     capture = Capture(name="it", regex="(?s).*")
     assert captured(capture, HEADERS, b"x" * MAX_VALUE_BYTES) == "x" * MAX_VALUE_BYTES
     assert captured(capture, HEADERS, b"x" * (MAX_VALUE_BYTES + 1)) is None
+
+
+def test_as_much_of_a_body_is_looked_at_as_under_load() -> None:
+    assert SHARED["maxBody"] == MAX_BODY_BYTES
+    # The last letter is cut in two.
+    rest = ("é" * (MAX_BODY_BYTES // 2 + 10)).encode()
+    for body, found in (
+        (b'{"it": "a", "rest": "' + rest + b'"}', "a"),
+        (b'{"rest": "' + rest + b'", "it": "a"}', None),
+        (b'{"list": ["' + rest + b'"], "it": "a"}', None),
+    ):
+        assert len(body) > MAX_BODY_BYTES
+        assert captured(Capture(name="it", pointer="/it"), HEADERS, body) == found
+        by_regex = Capture(name="it", regex='"it": "(.)"')
+        assert captured(by_regex, HEADERS, body) == found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[",
+        '{"a"',
+        '{"a":',
+        '{"a": NaN}',
+        '{"b": NaN, "a": 1}',
+        '{"b": 1 "a": 1}',
+        '{"b" 1, "a": 1}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+    ],
+    ids=lambda body: body[:20],
+)
+def test_what_ends_too_soon_has_nothing_behind_its_end(body: str) -> None:
+    assert captured(Capture(name="it", pointer="/a"), HEADERS, body.encode()) is None

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from laptime.manifests.verifier import verify_document
+from laptime.verification.captures import MAX_BODY_BYTES
 from laptime.verification.verdict import Verdict
 from laptime.verification.verify import Task, verify
 from tests.manifests.runs import MARKET, context
@@ -118,6 +119,15 @@ def one_check(answer: dict[str, Any], **second: Any) -> Verdict:
         return httpx.Response(200, json=answer, headers={"x": "got 5"})
 
     return verify(asked, httpx.MockTransport(handler))
+
+
+def test_a_value_so_far_behind_that_no_load_would_find_it_is_refused() -> None:
+    rest = "x" * MAX_BODY_BYTES
+    assert one_check({"it": "a", "rest": rest}).ok
+    assert one_check({"rest": rest, "it": "a"}).message.startswith(
+        "GET /a: the answer has nothing for {{it}}, which is JSON at /it, in its first 1048576 "
+        "bytes, and no more are looked at under load; it said "
+    )
 
 
 def test_a_number_that_was_kept_is_a_number_where_it_is_expected() -> None:

@@ -161,6 +161,7 @@ func TestCaptures(t *testing.T) {
 		Body *string
 	}
 	var all struct {
+		MaxBody int
 		answer
 		Cases []struct {
 			Capture
@@ -170,6 +171,9 @@ func TestCaptures(t *testing.T) {
 	}
 	if err := json.Unmarshal(file, &all); err != nil {
 		t.Fatal(err)
+	}
+	if all.MaxBody != MaxBody {
+		t.Errorf("%d bytes of a body are looked at, expected %d", MaxBody, all.MaxBody)
 	}
 	for _, one := range all.Cases {
 		if one.Head == nil {

@@ -6,16 +6,24 @@ load can keep as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from itertools import count
 
 import httpx
 
 from laptime.catalog import Capture, Value, pattern_of, plain_text
-from laptime.verification.compare import parse_strict
+from laptime.verification.compare import refuse_constant
 
+MAX_BODY_BYTES = 1024 * 1024
+"""How much of a body is looked at, as under load: what stands behind it would never be found."""
 MAX_VALUE_BYTES = 16 * 1024
 """A value that is longer is none that a request carries."""
+
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def captured(capture: Capture, headers: httpx.Headers, body: bytes) -> Value | None:
@@ -30,6 +38,7 @@ def captured(capture: Capture, headers: httpx.Headers, body: bytes) -> Value | N
 
 
 def _found(capture: Capture, headers: httpx.Headers, body: bytes) -> Value | None:
+    body = body[:MAX_BODY_BYTES]
     if capture.pointer is not None:
         return _at(capture.pointer, body)
     if capture.header is not None:
@@ -41,21 +50,54 @@ def _found(capture: Capture, headers: httpx.Headers, body: bytes) -> Value | Non
 
 
 def _at(pointer: str, body: bytes) -> Value | None:
-    """Return what stands at a JSON pointer (RFC 6901) of a body."""
+    """Return what stands at a JSON pointer (RFC 6901) of a body, which may have been cut off.
+
+    Of a key that stands there twice the first one counts, as under load.
+    """
     try:
-        node: Any = parse_strict(body.decode("utf-8"))
-    except ValueError:
+        # The last letter may be cut off too.
+        text = codecs.utf_8_decode(body, "strict", False)[0]
+        at = _after_space(text, 0)
+        for part in pointer.split("/")[1:]:
+            at = _inside(text, at, part.replace("~1", "/").replace("~0", "~"))
+        found: Value | None = _DECODER.raw_decode(text, at)[0]
+    except (ValueError, RecursionError):
         return None
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, Mapping):
-            node = node.get(key)
-        elif isinstance(node, Sequence) and not isinstance(node, str):
-            node = node[int(key)] if key.isdecimal() and int(key) < len(node) else None
-        else:
-            return None
-    found: Value | None = node
     return found
+
+
+def _inside(text: str, at: int, key: str) -> int:
+    """Return where a value begins in the object or array that begins somewhere.
+
+    Raises:
+        ValueError: it is not there, or what comes before it is not JSON.
+    """
+    keyed = text[at : at + 1] == "{"
+    if not keyed and (text[at : at + 1] != "[" or not key.isdecimal()):
+        raise ValueError("nothing has a key there")
+    at = _after_space(text, at + 1)
+    name: str | int
+    for index in count():
+        name, wanted = index, key if keyed else int(key)
+        if keyed:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _after(":", text, at)
+        if name == wanted:
+            break
+        at = _after(",", text, _DECODER.raw_decode(text, at)[1])
+    return at
+
+
+def _after(sign: str, text: str, at: int) -> int:
+    at = _after_space(text, at)
+    if text[at : at + 1] != sign:
+        raise ValueError(f"no {sign}")
+    return _after_space(text, at + 1)
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _cookies(headers: httpx.Headers, name: str) -> Iterator[str]:

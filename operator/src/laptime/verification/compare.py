@@ -20,12 +20,13 @@ def parse_strict(text: str) -> Any:
         ValueError: it is not JSON.
     """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """Take no NaN and no infinity for a number."""
     raise ValueError(f"{constant} is not JSON")
 
 

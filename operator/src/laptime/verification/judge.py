@@ -23,7 +23,7 @@ from laptime.catalog import (
     filled,
     filled_afterwards,
 )
-from laptime.verification.captures import captured
+from laptime.verification.captures import MAX_BODY_BYTES, captured
 from laptime.verification.compare import first_difference, first_violation, parse_strict, quoted
 from laptime.verification.mask import Mask
 from laptime.verification.verdict import Wrong
@@ -279,10 +279,12 @@ class Judge:
             )
         value = captured(capture, answer.headers, answer.body)
         if value is None:
+            longer = capture.in_body and len(answer.body) > MAX_BODY_BYTES
+            where = f", in its first {MAX_BODY_BYTES} bytes, and no more are looked at under load"
             raise Wrong(
                 "CaptureMissing",
                 f"{what}: the answer has nothing for {{{{{capture.name}}}}}, which is "
-                f"{_source(capture)}{self._excerpt(answer.body)}",
+                f"{_source(capture)}{where if longer else ''}{self._excerpt(answer.body)}",
             )
         return value
 
