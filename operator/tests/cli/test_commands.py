@@ -985,6 +985,35 @@ class TestMistakes:
         assert code == 1
         assert "Expected object with name b" in err
 
+    @pytest.mark.parametrize("current", ["", "deleted"])
+    def test_a_context_that_is_given_needs_no_current_one(
+        self, laptime: Laptime, kubeconfig: Path, current: str
+    ) -> None:
+        written = yaml.safe_load(kubeconfig.read_text()) | {"current-context": current}
+        kubeconfig.write_text(yaml.safe_dump(written))
+        command = ("watch", "demo", "--kubeconfig", kubeconfig)
+        assert (
+            "There is no BenchmarkRun demo in namespace team"
+            in laptime(*command, "--context", "test")[2]
+        )
+        assert "No cluster to talk to" in laptime(*command)[2]
+
+    def test_a_certificate_that_was_not_filled_in(self, laptime: Laptime, kubeconfig: Path) -> None:
+        written = yaml.safe_load(kubeconfig.read_text())
+        cluster = {"server": "https://127.0.0.1:1", "certificate-authority-data": "${CA_DATA}"}
+        written["clusters"][0]["cluster"] = cluster
+        kubeconfig.write_text(yaml.safe_dump(written))
+        code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "Cannot read the kubeconfig: " in err
+
+    def test_a_pod_without_a_token(self, laptime: Laptime, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+        code, _, err = laptime("watch", "demo")
+        assert code == 1
+        assert "No cluster to talk to: Service token file does not exist." in err
+
     def test_unreachable_cluster(self, laptime: Laptime, unreachable_kubeconfig: Path) -> None:
         code, _, err = laptime("watch", "demo", "--kubeconfig", unreachable_kubeconfig)
         assert code == 1

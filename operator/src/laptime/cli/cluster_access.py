@@ -15,6 +15,11 @@ import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
+from kubernetes.config.kube_config import (
+    KUBE_CONFIG_DEFAULT_LOCATION,
+    KubeConfigLoader,
+    KubeConfigMerger,
+)
 
 from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 from laptime.api.experiment import EXPLAINS_LABEL
@@ -79,11 +84,18 @@ class Cluster:
         if path and not kubeconfig_exists(path):
             raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
         try:
-            config.load_kube_config(path, context, client_configuration=configuration)
-            contexts, active = config.list_kube_config_contexts(path)
-            chosen = next((entry for entry in contexts if entry["name"] == context), active)
-            namespace = str(chosen.get("context", {}).get("namespace") or "default")
-        except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+            files = KubeConfigMerger(path or KUBE_CONFIG_DEFAULT_LOCATION)
+            if files.config is None:
+                raise ConfigException("there is no kubeconfig")
+            # Loaded here, since what the client has for it says of no context but the current one
+            # which namespace it has, and a context that is chosen needs no current one.
+            loader = KubeConfigLoader(
+                files.config, context, config_base_path=None, config_persister=files.save_changes
+            )
+            loader.load_and_set(configuration)
+            namespace = str(loader.current_context["context"].get("namespace") or "default")
+        except (yaml.YAMLError, ValueError, OSError) as error:
+            # A value that is base64, and was not filled in, is a ValueError.
             raise Mistake(f"Cannot read the kubeconfig: {error}") from error
         except (TypeError, AttributeError) as error:
             # It is YAML, but a list or a word stands where the client looks for fields.
@@ -101,9 +113,16 @@ class Cluster:
                 f"No cluster to talk to: {error}\n"
                 "Set KUBECONFIG (or give --kubeconfig), or start the embedded cluster: make cluster"
             ) from error
-        config.load_incluster_config(client_configuration=configuration)
         folder = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-        return (folder / "namespace").read_text(encoding="utf-8").strip()
+        try:
+            config.load_incluster_config(client_configuration=configuration)
+            return (folder / "namespace").read_text(encoding="utf-8").strip()
+        except (ConfigException, OSError) as missing:
+            raise Mistake(
+                f"No cluster to talk to: {missing}\n"
+                "Give the pod the token of its ServiceAccount (automountServiceAccountToken), or "
+                "set KUBECONFIG"
+            ) from missing
 
     def run(self, namespace: str, name: str) -> Run | None:
         """Return the run, or None when there is none of that name.
