@@ -1014,6 +1014,48 @@ class TestMistakes:
         assert code == 1
         assert "No cluster to talk to: Service token file does not exist." in err
 
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ("watch", ""),
+            ("cancel", ""),
+            ("report", ".."),
+            ("compare", "", "demo"),
+            ("explain", "."),
+        ],
+    )
+    def test_a_name_of_a_variable_that_is_not_set(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, command: tuple[str, ...]
+    ) -> None:
+        code, _, err = laptime(*command, "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert 'the name of the run is "' in err
+        assert not fake.requests
+
+    def test_a_run_that_shall_have_an_empty_name(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+    ) -> None:
+        options = ("--name", "", "--timeout", "1s", "--kubeconfig", kubeconfig)
+        code, _, err = laptime("run", manifest_file, *options)
+        assert code == 1
+        assert 'the name of the run is ""' in err
+        assert not fake.requests
+
+    @pytest.mark.parametrize("command", ["watch", "validate"])
+    def test_a_proxy_that_asks_who_is_there(
+        self,
+        laptime: Laptime,
+        fake: Any,
+        kubeconfig: Path,
+        manifest_file: Path,
+        command: str,
+    ) -> None:
+        fake.refuse = (200, "<html>sign in</html>")
+        what = [manifest_file, "--server"] if command == "validate" else ["demo"]
+        code, _, err = laptime(command, *what, "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "is no API server: it sends <html>sign in</html>" in err
+
     def test_unreachable_cluster(self, laptime: Laptime, unreachable_kubeconfig: Path) -> None:
         code, _, err = laptime("watch", "demo", "--kubeconfig", unreachable_kubeconfig)
         assert code == 1

@@ -130,6 +130,11 @@ class Cluster:
         Raises:
             Mistake: it cannot be had, or a newer version wrote it.
         """
+        if not name.strip("."):
+            # Of an empty one the API server sends the list, and `..` is the namespace.
+            raise Mistake(
+                f'Could not read {KIND}: the name of the run is "{name}". Is a variable not set?'
+            )
         with _readable(f"read {KIND} {name}"):
             try:
                 found = self._custom.get_namespaced_custom_object(
@@ -139,7 +144,16 @@ class Cluster:
                 if error.status == 404 and is_missing(error.body, name):
                     return None
                 raise
-        return parse_run(found)
+        return parse_run(self._answer(found))
+
+    def _answer(self, found: Any) -> Any:
+        """Return what the API server has sent; Mistake when it is a page, which a proxy sends."""
+        if isinstance(found, str):
+            raise Mistake(
+                f"What answers at {self.server} is no API server: it sends {found.strip()[:60]}\n"
+                "Is it a proxy where one has to sign in?"
+            )
+        return found
 
     def turns_before(self, run: Run) -> int | None:
         """Return how many runs of the cluster have their turn before one that is queued.
@@ -290,7 +304,7 @@ class Cluster:
             if error.status == 404:
                 return None
             raise
-        return dict(found)
+        return dict(self._answer(found))
 
     def check_file(
         self, namespace: str, manifest: Manifest, run: dict[str, Any], *, anew: bool = False
@@ -348,7 +362,7 @@ class Cluster:
     ) -> None:
         name = str(manifest["metadata"]["name"])
         with _readable(f"{what} {kind} {name}"):
-            self._custom.patch_namespaced_custom_object(
+            answer = self._custom.patch_namespaced_custom_object(
                 GROUP,
                 VERSION,
                 namespace,
@@ -362,6 +376,7 @@ class Cluster:
                 _request_timeout=_TIMEOUT_SECONDS,
                 **options,
             )
+            self._answer(answer)
 
     def change_run(self, run: Run, fields: dict[str, Any]) -> None:
         """Change fields of a run's spec, of this very run and of no other one of its name.
