@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,30 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
             f"{CONFIG_MAP}---\n{CONFIG_MAP.replace('{', '{namespace: x, ')}---\n{RUN}",
             "a.yaml: ConfigMap script stands there",
         ),
+        (RUN.replace("{name: a}", "{name: 1}"), "the metadata.name of BenchmarkRun is 1, no text"),
+        (RUN.replace("{name: a}", "{name: [a]}"), "the metadata.name of BenchmarkRun is ['a'], no"),
+        (f"{CONFIG_MAP}data:\n  a.js:\n", "a.yaml: ConfigMap script: data['a.js'] is no text"),
+        (f"{CONFIG_MAP}data: {{a.csv: [x]}}\n", "ConfigMap script: data['a.csv'] is no text"),
+        (f"{CONFIG_MAP}data: {{a.csv: 5}}\n", "ConfigMap script: data['a.csv'] is no text"),
+        (f"{CONFIG_MAP}binaryData: {{a: 5}}\n", "ConfigMap script: binaryData['a'] is no text"),
+        (f"{CONFIG_MAP}data: a.js\n", "ConfigMap script: its data are no texts by key"),
+        (f"{CONFIG_MAP}data: [a.js]\n", "ConfigMap script: its data are no texts by key"),
+        (f"{CONFIG_MAP}data: {{8080: a, '8080': b}}\n", "the key 8080 stands there twice"),
     ],
 )
 def test_mistakes_are_named(text: str, said: str) -> None:
-    with pytest.raises(Mistake, match=said.replace(".", "[.]")):
+    with pytest.raises(Mistake, match=re.escape(said)):
         parse_manifest(text, "a.yaml")
+
+
+def test_a_config_map_may_be_empty() -> None:
+    assert parse_manifest(f"{CONFIG_MAP}data:\n---\n{RUN}", "a.yaml").config_maps
+
+
+def test_a_key_is_the_text_that_stands_there() -> None:
+    text = f"{RUN}---\n{CONFIG_MAP}data: {{8080: a, on: b, 2024-01-01: c}}\n"
+    (config_map,) = parse_manifest(text, "a.yaml").config_maps
+    assert config_map["data"] == {"8080": "a", "on": "b", "2024-01-01": "c"}
 
 
 def test_what_an_anchor_has_may_be_written_otherwise() -> None:

@@ -44,6 +44,18 @@ def said(laptime: Laptime, folder: Path, document: Any) -> str:
     return out + err
 
 
+@pytest.mark.parametrize("key", ["on", "8080", "yes: 1, 7"])
+def test_a_field_whose_name_yaml_reads_as_something_else_is_unknown_too(
+    laptime: Laptime, tmp_path: Path, key: str
+) -> None:
+    file = tmp_path / "run.yaml"
+    text = yaml.safe_dump(run() | {"metadata": {"name": "demo"}})
+    file.write_text(text.replace("  scenario:", f"  <<: {{{key}: 1}}\n  scenario:"))
+    code, _, err = laptime("validate", file)
+    assert code == 1
+    assert f"unknown field {', '.join(sorted(key.split(': 1, ')))}" in err
+
+
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_every_example_is_valid(laptime: Laptime, file: Path) -> None:
     code, out, err = laptime("validate", file)

@@ -16,6 +16,7 @@ from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.cli.mistakes import Mistake
 
 _CONFIG_MAP = "ConfigMap"
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _APPLICABLE = {(API_VERSION, KIND), (API_VERSION, SCENARIO_KIND), ("v1", _CONFIG_MAP)}
 Document = dict[str, Any]
 
@@ -149,22 +150,29 @@ def parse_any(text: str, source: str) -> list[Any]:
 
 
 class _WithoutDates(yaml.SafeLoader):
-    """Reads YAML as kubectl does: no dates, as JSON has none, and no key that stands twice."""
+    """Reads YAML as kubectl does: what JSON has, so no dates, and no key but a text, and that once.
+
+    A key is the text that stands there: whoever wrote `on` is told of `on`.
+    """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Return a mapping as it stands there; of two values of a key one would be lost."""
         # Here, since what is merged into it (<<) comes later, and may be written otherwise.
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
+        seen: set[str] = set()
+        for place, (key, value) in enumerate(node.value):
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            if (key.tag, key.value) in seen:
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     problem=f"the key {key.value} stands there twice: write it once",
                     problem_mark=key.start_mark,
                 )
-            seen.add((key.tag, key.value))
+            seen.add(key.value)
+            if key.tag != _MERGE:
+                # Another node: an anchor at the key is of what it was.
+                text = yaml.ScalarNode(_TEXT, key.value, key.start_mark, key.end_mark)
+                node.value[place] = (text, value)
         return node
 
 
@@ -196,3 +204,17 @@ def _check_document(document: Any, source: str) -> None:
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise Mistake(f"{source}: {kind[1]} has no metadata.name")
+    name = metadata["name"]
+    if not isinstance(name, str):
+        raise Mistake(f"{source}: the metadata.name of {kind[1]} is {name}, no text: quote it")
+    if kind[1] == _CONFIG_MAP:
+        for field in ("data", "binaryData"):
+            _check_texts(document.get(field) or {}, field, f"{source}: {_CONFIG_MAP} {name}")
+
+
+def _check_texts(content: Any, field: str, what: str) -> None:
+    if not isinstance(content, dict):
+        raise Mistake(f"{what}: its {field} are no texts by key")
+    for key, text in content.items():
+        if not isinstance(text, str):
+            raise Mistake(f"{what}: {field}[{key!r}] is no text: write it after a |, or quote it")

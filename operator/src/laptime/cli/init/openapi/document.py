@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from laptime.cli.init.names import request_name
 from laptime.cli.init.openapi.node import CannotMake, Node, follow_all, path_of
@@ -227,23 +226,18 @@ def _right_answer(node: Node, method: str, notes: list[str]) -> tuple[int, Node]
         if len(good) > 1:
             others = ", ".join(str(one) for one in good if one != status)
             notes.append(f"status {status} is expected; {others} would be right too")
-        return status, node["responses"][_key(node, said[str(status)])]
+        return status, node["responses"][said[str(status)]]
     if "2XX" in said:
         status = 201 if method == "POST" else 200
         notes.append(f"the document says status 2XX: {status} was taken")
         return status, node["responses"][said["2XX"]]
     moved = sorted(int(code) for code in said if re.fullmatch("3[0-9][0-9]", code))
     if moved:
-        return moved[0], node["responses"][_key(node, str(moved[0]))]
+        return moved[0], node["responses"][said[str(moved[0])]]
     if "DEFAULT" in said:
         notes.append("the document says no status: 200 was taken")
         return 200, node["responses"]["default"]
     raise CannotMake("it has no answer with a status 2xx: write the one that is right")
-
-
-def _key(node: Node, status: str) -> Any:
-    """Return a status as the document has it as a key: YAML reads 200 as a number."""
-    return status if status in node["responses"] else int(status)
 
 
 def _content(response: Node) -> tuple[str | None, Node]:

@@ -67,14 +67,14 @@ class Node:
         return isinstance(self.value, dict)
 
     def names(self) -> list[str]:
-        """Return the names of its children; a status as text, however it is written."""
-        return [str(key) for key in self.value] if isinstance(self.value, dict) else []
+        """Return the names of its children."""
+        return list(self.value) if isinstance(self.value, dict) else []
 
     def items(self) -> Iterator[tuple[str, Node]]:
         """Yield its children by name."""
         if isinstance(self.value, dict):
             for key in self.value:
-                yield str(key), self[key]
+                yield key, self[key]
 
     def each(self) -> Iterator[Node]:
         """Yield the items of a list."""
