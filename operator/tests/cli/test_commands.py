@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shlex
+import socketserver
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,14 @@ import pytest
 import yaml
 
 from laptime.catalog import scenario_of
+from laptime.cli.cluster_access import Cluster
+from laptime.cli.mistakes import Unreachable
 from laptime.cli.options import program_name
 from laptime.manifests.kept_scripts import script_hash
 from tests.cli.conftest import own_scenario
+from tests.private_ca import Authority, tls_server
+from tests.private_ca import kubeconfig as private_kubeconfig
+from tests.serving import served
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
@@ -1061,6 +1067,31 @@ class TestMistakes:
         assert code == 1
         assert "the cluster cannot be reached ([Errno 111] Connection refused)" in err
 
+    def test_a_handshake_that_breaks_is_a_cluster_out_of_reach(
+        self, kubeconfig: Path, laptime: Laptime
+    ) -> None:
+        class Closes(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                self.request.recv(4096)
+
+        with served(socketserver.TCPServer(("127.0.0.1", 0), Closes)) as port:
+            text = kubeconfig.read_text()
+            kubeconfig.write_text(re.sub("http:.*", f"https://127.0.0.1:{port}", text))
+            code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+            with pytest.raises(Unreachable):
+                Cluster.connect(kubeconfig).run("team", "demo")
+        assert code == 1
+        assert re.search(r"the cluster cannot be reached \(.*EOF.*\)\n$", err)
+
+    def test_a_certificate_that_nobody_here_trusts(self, tmp_path: Path, laptime: Laptime) -> None:
+        theirs, ours = Authority(tmp_path, "theirs"), Authority(tmp_path, "ours")
+        with tls_server(theirs.server("localhost")) as address:
+            file = private_kubeconfig(tmp_path / "config", address, ours)
+            code, _, err = laptime("watch", "demo", "--kubeconfig", file)
+        assert code == 1
+        assert "the cluster cannot be reached (certificate verify failed: " in err
+        assert "_ssl.c" not in err
+
     def test_no_such_run(self, laptime: Laptime, kubeconfig: Path) -> None:
         code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)
         assert code == 1
@@ -1092,8 +1123,6 @@ class TestMistakes:
 
 
 def test_the_runs_that_come_before_one_are_counted(fake: Any, kubeconfig: Path) -> None:
-    from laptime.cli.cluster_access import Cluster
-
     def put(namespace: str, name: str, age: int, **status: Any) -> None:
         path = f"/apis/laptime.dev/v1alpha1/namespaces/{namespace}/benchmarkruns/{name}"
         made = {"creationTimestamp": f"2026-01-01T00:00:{59 - age:02d}Z"}

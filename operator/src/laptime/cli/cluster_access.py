@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -55,6 +56,8 @@ _GENERATED = 5
 """Letters that an API server puts behind a name that it is to make."""
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
+_OF_OPENSSL = re.compile(r"^\[SSL[^]]*\] | \(_ssl[.]c:\d+\)$")
+"""What stands around the words of OpenSSL, and tells nobody anything."""
 
 
 class Cluster:
@@ -655,9 +658,17 @@ def _readable(what: str) -> Iterator[None]:
     try:
         yield
     except ApiException as error:
+        if not error.status:
+            # So the client says that TLS failed: nothing was answered, so nothing was refused.
+            reason = _OF_OPENSSL.sub("", str(error.reason).splitlines()[-1])
+            raise _out_of_reach(what, reason) from error
         if is_outage(error.status, error.body):
             raise Unreachable(f"Could not {what}: the API server answers {error.status}") from error
         raise explain_refusal(error.status, error.body, what) from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         reason = str(error.__cause__ or error).rsplit(": ", 1)[-1]
-        raise Unreachable(f"Could not {what}: the cluster cannot be reached ({reason})") from error
+        raise _out_of_reach(what, reason) from error
+
+
+def _out_of_reach(what: str, reason: str) -> Unreachable:
+    return Unreachable(f"Could not {what}: the cluster cannot be reached ({reason})")
