@@ -71,6 +71,26 @@ class FakeApiServer:
         self.collected_after = 1
         """At which look for the results of a deleted run they are gone."""
         self._uids = 0
+        self._lost: tuple[str, str] | None = None
+        self._lost_after: tuple[str, str] | None = None
+        self._losses = 0
+
+    def lose(
+        self, times: int, method: str, path: str, after: tuple[str, str] | None = None
+    ) -> None:
+        """Have the next requests that begin so answered by 429; `after`: once one was asked."""
+        self._losses, self._lost, self._lost_after = times, (method, path), after
+
+    def _is_lost(self, method: str, path: str) -> bool:
+        if self._lost_after == (method, path.partition("?")[0]):
+            self._lost_after = None
+        elif self._lost_after is not None:
+            return False
+        if not self._losses or self._lost is None or method != self._lost[0]:
+            return False
+        lost = path.startswith(self._lost[1])
+        self._losses -= lost
+        return lost
 
     def put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
         self._uids += 1
@@ -124,6 +144,8 @@ class FakeApiServer:
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any] | str]:
         self.requests.append((method, path))
         where, _, _ = path.partition("?")
+        if self._is_lost(method, path):
+            return 429, {"kind": "Status", "message": "too many requests"}
         if self.refuse is not None:
             return self.refuse
         if method in ("POST", "PUT", "PATCH") and "dryRun=All" in path:
@@ -340,8 +362,9 @@ def laptime(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., tuple[int, str, str]]:
     """Run a command; returns exit code, output and errors."""
-    from laptime.cli import follow, main
+    from laptime.cli import follow, main, patience
 
+    monkeypatch.setattr(patience, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)

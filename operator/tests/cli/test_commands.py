@@ -8,6 +8,7 @@ import re
 import shlex
 import socketserver
 from collections.abc import Callable
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,36 @@ def test_who_may_not_look_for_the_old_results_does_not_wait_for_them(
     code, out, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
     assert code == 0
     assert "Deleting the finished run demo" in out
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("DELETE", RUN),
+        ("GET", RUN),
+        ("GET", "/api/v1/namespaces/team/configmaps"),
+        ("PATCH", f"{RUN}?"),
+    ],
+)
+def test_again_measures_anew_when_the_cluster_is_out_of_reach_after_the_old_result_went(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+    method: str,
+    path: str,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status
+    fake.lose(3, method, path, after=("DELETE", RUN))
+    code, out, err = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert "demo: Succeeded" in out
+    (said,) = err.splitlines()
+    assert said.endswith("the API server answers 429; trying again")
+    assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
 
 
 REFUSED = (422, {"kind": "Status", "message": "spec.loads: Required value"})
@@ -1074,7 +1105,7 @@ class TestMistakes:
             def handle(self) -> None:
                 self.request.recv(4096)
 
-        with served(socketserver.TCPServer(("127.0.0.1", 0), Closes)) as port:
+        with served(HTTPServer(("127.0.0.1", 0), Closes)) as port:
             text = kubeconfig.read_text()
             kubeconfig.write_text(re.sub("http:.*", f"https://127.0.0.1:{port}", text))
             code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)

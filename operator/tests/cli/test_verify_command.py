@@ -78,6 +78,28 @@ def test_answers_are_shown_and_the_run_is_deleted(
     assert applied["spec"]["verifyOnly"] is True
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PATCH", RUN),
+        ("GET", "/api/v1/namespaces/team/configmaps?"),
+        ("DELETE", RUN),
+    ],
+)
+def test_right_answers_are_right_when_the_cluster_was_out_of_reach(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, method: str, path: str
+) -> None:
+    answers_of(fake, "fastapi", RIGHT)
+    answers_of(fake, "axum", RIGHT)
+    fake.statuses = [status("Succeeded", fastapi="Verified", axum="Verified")]
+    fake.lose(3, method, path)
+    code, out, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert "axum: all 1 answers are right" in out
+    assert err.endswith("the API server answers 429; trying again\n")
+    assert RUN not in fake.objects
+
+
 def test_it_is_kept_where_that_is_asked_for(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:

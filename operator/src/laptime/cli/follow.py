@@ -9,7 +9,8 @@ from collections.abc import Callable
 from laptime.api import KIND
 from laptime.api.status import State
 from laptime.cli.display import Display
-from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.mistakes import Mistake
+from laptime.cli.patience import PATIENCE_SECONDS, patiently
 from laptime.cli.progress import Tracker, warnings
 from laptime.cli.runs import Run, UnreadStatus
 
@@ -23,7 +24,6 @@ _COUNT_SECONDS = 10.0
 _COUNT_SECONDS_PER_TURN = 1.0
 """Whoever counts lists all runs that are not over; and a turn takes longer than that."""
 _WAITING = (None, State.QUEUED, State.SUSPENDED)
-_UNREACHABLE_SECONDS = 120.0
 
 OPERATOR_HINT = (
     "No sign of the operator yet. Is it running?  "
@@ -66,7 +66,7 @@ def follow(
     shown: set[str] = set()
     uid: str | None = None
     turns: int | None = None
-    started = last_answer = count_at = waits_since = clock()
+    started = count_at = waits_since = clock()
 
     def warn_once(text: str) -> None:
         if text not in shown:
@@ -74,16 +74,10 @@ def follow(
             display.warn(text)
 
     while True:
-        try:
-            run = fetch()
-        except Unreachable as error:
-            # Whoever would wait no longer than that does not do so for the cluster either.
-            if clock() - last_answer > _UNREACHABLE_SECONDS or clock() - started >= longest:
-                raise
-            warn_once(f"{error}; trying again")
-            sleep(2 * POLL_SECONDS)
-            continue
-        now = last_answer = clock()
+        # Whoever would wait no longer than that does not do so for the cluster either.
+        patience = min(PATIENCE_SECONDS, started + longest - clock())
+        run = patiently(fetch, warn_once, clock, sleep, longest=patience)
+        now = clock()
         if run is None or (uid is not None and run.uid != uid):
             raise Mistake(f"The {KIND} was deleted while it was followed.")
         uid = run.uid

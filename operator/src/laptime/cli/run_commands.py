@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -109,6 +110,8 @@ def measured(
         Mistake: the API server or the operator would refuse it, it began with other work than that
             of its file, or it was not over after `longest` seconds.
     """
+    from laptime.cli.patience import patiently
+
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
     if before is not None and replaces is not None and before.uid != replaces:
@@ -122,7 +125,7 @@ def measured(
             console.print(f"Deleting the finished run {before.name} and its results.")
         else:
             console.print(f"Waiting for {before.name} to be gone, which is being deleted.")
-        cluster.delete_run(before)
+        patiently(partial(cluster.delete_run, before))
     if before is not None and not (before.over or before.deleting):
         _refuse_other_run(
             manifest,
@@ -133,7 +136,7 @@ def measured(
         )
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
-    applied = cluster.apply_file(namespace, manifest, manifest.run)
+    applied = patiently(partial(cluster.apply_file, namespace, manifest, manifest.run))
     if applied.over:
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,6 +96,7 @@ def verify(
         raise typer.Exit(verify_in_a_job())
     from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
+    from laptime.cli.patience import patiently
 
     longest = longest_of(timeout)
     manifest = read_manifest(file)
@@ -107,9 +109,9 @@ def verify(
     target = namespace_of(namespace, manifest.namespace, cluster)
     wanted = checking(manifest.run, servers or [])
     run = _followed(cluster, target, manifest, wanted, output, longest)
-    answers = cluster.answers(run)
+    answers = patiently(partial(cluster.answers, run))
     if not keep:
-        cluster.delete_run(run)
+        patiently(partial(cluster.delete_run, run))
     began = run.status.scenario_hash is not None
     if began and (other := other_work(manifest, run)) is not None:
         raise Mistake(
@@ -154,6 +156,7 @@ def _followed(
     """Apply the run that checks, and return it when it is over."""
     from laptime.cli.display import open_display
     from laptime.cli.follow import NotOver, follow, goes_on
+    from laptime.cli.patience import patiently
     from laptime.cli.printing import PlainConsole
 
     name = str(wanted["metadata"]["name"])
@@ -175,8 +178,8 @@ def _followed(
                 f"{name} is there already, and checks since {before.created}: wait until it is "
                 f"over, or delete it:  {delete}"
             )
-        cluster.delete_run(before)
-    applied = cluster.apply_file(namespace, manifest, wanted)
+        patiently(partial(cluster.delete_run, before))
+    applied = patiently(partial(cluster.apply_file, namespace, manifest, wanted))
     console = PlainConsole(stderr=output is not Output.TABLE)
     try:
         with open_display(console, name) as display:
