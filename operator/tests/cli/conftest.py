@@ -28,6 +28,9 @@ REFUSED_CHANGE = {
 }
 
 
+UNAUTHORIZED: tuple[int, Any] = (401, {"kind": "Status", "message": "Unauthorized"})
+
+
 def _other_spec(kept: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Return whether a run would be changed in what the API server lets nobody change."""
     if wanted["kind"] != KIND:
@@ -66,6 +69,8 @@ class FakeApiServer:
         """Whether the fields of what is there are another manager's."""
         self.may_list_results = True
         self.may_read_scenarios = True
+        self.token: str | None = None
+        """The only one that it accepts; None: it takes any, and none."""
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
         self.collected_after = 1
@@ -232,7 +237,11 @@ def api_server() -> Iterator[tuple[FakeApiServer, int]]:
         def do_any(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             fake.accepted.append(self.headers.get("Accept", ""))
-            status, answer = fake.answer(self.command, self.path, self.rfile.read(length))
+            body = self.rfile.read(length)
+            if fake.token is not None and self.headers["Authorization"] != f"Bearer {fake.token}":
+                status, answer = UNAUTHORIZED
+            else:
+                status, answer = fake.answer(self.command, self.path, body)
             text = answer if isinstance(answer, str) else json.dumps(answer)
             self.send_response(status)
             self.send_header(

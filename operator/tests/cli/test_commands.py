@@ -17,7 +17,7 @@ import yaml
 
 from laptime.catalog import scenario_of
 from laptime.cli.cluster_access import Cluster
-from laptime.cli.mistakes import Unreachable
+from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.options import program_name
 from laptime.manifests.kept_scripts import script_hash
 from tests.cli.conftest import own_scenario
@@ -454,6 +454,93 @@ def test_who_loses_the_cluster_is_told_the_way_back(
     assert code == 1
     assert "the API server answers 503" in err
     assert "Come back:  laptime watch demo" in out
+
+
+@pytest.fixture
+def token_file(kubeconfig: Path, tmp_path: Path) -> Path:
+    """A token that is renewed outside, which the kubeconfig names."""
+    file = tmp_path / "token"
+    file.write_text("first")
+    written = yaml.safe_load(kubeconfig.read_text())
+    written["users"][0]["user"] = {"tokenFile": str(file)}
+    kubeconfig.write_text(yaml.safe_dump(written))
+    return file
+
+
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_a_token_that_is_renewed_outside_is_read_anew(
+    command: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    token_file: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    fake.statuses = [*[{"state": "Running"}] * 6, finished_status]
+    fake.token = "first"
+    answer = fake.answer
+
+    def renewed(method: str, path: str, body: bytes) -> Any:
+        if len(fake.statuses) == 3:
+            fake.token = "second"
+            token_file.write_text("second")
+            # Meanwhile somebody works with another cluster.
+            written = yaml.safe_load(kubeconfig.read_text())
+            kubeconfig.write_text(yaml.safe_dump(written | {"current-context": "other"}))
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", renewed)
+    what = manifest_file if command == "run" else "demo"
+    code, out, err = laptime(command, what, "--timeout", "9s", "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert "demo: Succeeded" in out
+
+
+def test_new_credentials_are_those_of_the_same_cluster(
+    fake: Any, kubeconfig: Path, token_file: Path
+) -> None:
+    cluster = Cluster.connect(kubeconfig)
+    fake.token = "second"
+    token_file.write_text("second")
+    written = yaml.safe_load(kubeconfig.read_text())
+    written["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
+    kubeconfig.write_text(yaml.safe_dump(written))
+    with pytest.raises(Mistake, match="does not accept the credentials"):
+        cluster.run("team", "demo")
+
+
+@pytest.mark.parametrize("refused", [401, 403])
+@pytest.mark.parametrize("command", ["run", "watch", "verify"])
+def test_who_may_not_look_any_more_is_told_the_way_back(
+    command: str,
+    refused: int,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if command != "verify":
+        fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    answer = fake.answer
+
+    def closed(method: str, path: str, body: bytes) -> Any:
+        looked = sum(one[0] == "GET" and one[1].startswith(RUN) for one in fake.requests)
+        if method == "GET" and looked > 2:
+            return refused, {"kind": "Status", "message": "no more"}
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", closed)
+    what = "demo" if command == "watch" else manifest_file
+    code, out, err = laptime(command, what, "--timeout", "9s", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert ("credentials of this kubeconfig" in err) is (refused == 401)
+    assert "oes on in the cluster." in out
 
 
 def test_a_time_to_wait_that_is_none_is_refused_before_anything_is_applied(

@@ -29,6 +29,7 @@ from laptime.api.status import State
 from laptime.cli.mistakes import (
     Mistake,
     NewerVersion,
+    NotAccepted,
     Unreachable,
     explain_refusal,
     is_missing,
@@ -66,8 +67,15 @@ class Cluster:
     chosen = ""
     """The options that chose it: a command that is to be typed goes to another one without them."""
 
-    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+    def __init__(
+        self,
+        api: client.ApiClient,
+        namespace: str,
+        source: tuple[Path | None, str | None] = (None, None),
+    ) -> None:
+        """Take a client; `source`: the kubeconfig and the context that it was made from."""
         self.namespace = namespace
+        self._source = source
         self.server = str(api.configuration.host)
         self._custom = client.CustomObjectsApi(api)
         self._core = client.CoreV1Api(api)
@@ -84,6 +92,7 @@ class Cluster:
         # The follower repeats a request on its own, and says so; hidden retries only add delay.
         configuration.retries = False
         path = None if kubeconfig is None else str(kubeconfig)
+        pinned = context
         if path and not kubeconfig_exists(path):
             raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
         try:
@@ -96,7 +105,10 @@ class Cluster:
                 files.config, context, config_base_path=None, config_persister=files.save_changes
             )
             loader.load_and_set(configuration)
-            namespace = str(loader.current_context["context"].get("namespace") or "default")
+            active = loader.current_context
+            namespace = str(active["context"].get("namespace") or "default")
+            # Also when another context is the current one by then.
+            pinned = str(active["name"])
         except (yaml.YAMLError, ValueError, OSError) as error:
             # A value that is base64, and was not filled in, is a ValueError.
             raise Mistake(f"Cannot read the kubeconfig: {error}") from error
@@ -105,7 +117,21 @@ class Cluster:
             raise Mistake("Cannot read the kubeconfig: it is none (kind: Config)") from error
         except ConfigException as error:
             namespace = cls._connect_in_pod(configuration, error, explicit=bool(path or context))
-        return cls(client.ApiClient(configuration), namespace)
+        return cls(client.ApiClient(configuration), namespace, (kubeconfig, pinned))
+
+    def _renew(self) -> bool:
+        """Take the credentials that there are by now, and return whether there are any.
+
+        A token or a certificate may be renewed outside, and holds for less than a run may take.
+        """
+        try:
+            anew = Cluster.connect(*self._source)
+        except Mistake:
+            return False
+        if anew.server != self.server:
+            return False
+        self._custom, self._core = anew._custom, anew._core
+        return True
 
     @staticmethod
     def _connect_in_pod(
@@ -138,6 +164,14 @@ class Cluster:
             raise Mistake(
                 f'Could not read {KIND}: the name of the run is "{name}". Is a variable not set?'
             )
+        try:
+            return self._run_if_any(namespace, name)
+        except NotAccepted:
+            if not self._renew():
+                raise
+            return self._run_if_any(namespace, name)
+
+    def _run_if_any(self, namespace: str, name: str) -> Run | None:
         with _readable(f"read {KIND} {name}"):
             try:
                 found = self._custom.get_namespaced_custom_object(

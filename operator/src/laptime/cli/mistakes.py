@@ -26,6 +26,14 @@ class Unreachable(Mistake):
     """The API server did not answer; it may do so a moment later."""
 
 
+class NotAllowed(Mistake):
+    """The API server does not let these credentials do that."""
+
+
+class NotAccepted(NotAllowed):
+    """The API server does not know these credentials, or they are too old."""
+
+
 class NewerVersion(Mistake):
     """What a newer version of Laptime wrote of a run cannot be read by this one."""
 
@@ -52,11 +60,11 @@ def explain_refusal(status: int | None, body: str | bytes | None, what: str) -> 
         said = _UNDECLARED.sub(lambda found: _with_hint(found, message), message)
         return Mistake(f"Could not {what}: unknown field.\n  {said.rpartition('): ')[2]}")
     if status == 401:
-        return Mistake(
+        return NotAccepted(
             f"Could not {what}: the API server does not accept the credentials of this kubeconfig."
         )
     if status == 403:
-        return Mistake(f"Could not {what}: not allowed.\n  {message}")
+        return NotAllowed(f"Could not {what}: not allowed.\n  {message}")
     causes = (answer.get("details") or {}).get("causes") or []
     if status == 422 and causes:
         lines = [f"Could not {what}: the API server refused it."]

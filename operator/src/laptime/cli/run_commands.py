@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from laptime.cli.mistakes import Mistake, NewerVersion, Unreachable
+from laptime.cli.mistakes import Mistake, NewerVersion, NotAllowed, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -233,7 +233,7 @@ def _followed(
             return follow(
                 look, display, cluster.turns_before, longest=longest, chosen=cluster.chosen
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
+    except (KeyboardInterrupt, NotOver, NewerVersion, NotAllowed, Unreachable) as ended:
         there, program = f"{name}{where(cluster, namespace)}", program_name()
         if goes_on(ended):
             console.print(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.cli.mistakes import Mistake, NewerVersion, Unreachable
+from laptime.cli.mistakes import Mistake, NewerVersion, NotAllowed, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -190,7 +190,7 @@ def _followed(
                 longest=longest,
                 chosen=cluster.chosen,
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion, Unreachable) as ended:
+    except (KeyboardInterrupt, NotOver, NewerVersion, NotAllowed, Unreachable) as ended:
         if goes_on(ended):
             console.print(
                 f"It goes on in the cluster. Delete it:  {delete}",
