@@ -31,6 +31,21 @@ REFUSED_CHANGE = {
 UNAUTHORIZED: tuple[int, Any] = (401, {"kind": "Status", "message": "Unauthorized"})
 
 
+def _node(name: str) -> dict[str, Any]:
+    about = (
+        *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion"),
+        *("kubeProxyVersion", "kubeletVersion", "machineID", "operatingSystem", "osImage"),
+        "systemUUID",
+    )
+    return {
+        "metadata": {"name": name},
+        "status": {
+            "nodeInfo": {one: f"{one} of {name}" for one in about},
+            "capacity": {"cpu": "4", "memory": "8Gi"},
+        },
+    }
+
+
 def _other_spec(kept: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Return whether a run would be changed in what the API server lets nobody change."""
     if wanted["kind"] != KIND:
@@ -71,6 +86,8 @@ class FakeApiServer:
         self.may_read_scenarios = True
         self.token: str | None = None
         """The only one that it accepts; None: it takes any, and none."""
+        self.nodes: list[str] = []
+        """Their names; without any nobody may look at them."""
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
         self.collected_after = 1
@@ -85,6 +102,17 @@ class FakeApiServer:
     ) -> None:
         """Have the next requests that begin so answered by 429; `after`: once one was asked."""
         self._losses, self._lost, self._lost_after = times, (method, path), after
+
+    def _nodes(self, where: str, path: str) -> tuple[int, dict[str, Any]]:
+        if not self.nodes:
+            return 403, {"kind": "Status", "message": "nodes is forbidden"}
+        listed = [_node(name) for name in self.nodes]
+        if where.endswith("/nodes"):
+            most = int(parse_qs(urlsplit(path).query).get("limit", ["500"])[0])
+            more = {"continue": str(most)} if most < len(listed) else {}
+            return 200, {"items": listed[:most], "metadata": more}
+        found = [one for one in listed if one["metadata"]["name"] == where.rsplit("/", 1)[1]]
+        return (200, found[0]) if found else (404, {"kind": "Status", "message": "not found"})
 
     def _is_lost(self, method: str, path: str) -> bool:
         if self._lost_after == (method, path.partition("?")[0]):
@@ -191,8 +219,8 @@ class FakeApiServer:
             names = ["pods", "pods/resize"] if self.resizes else ["pods"]
             listed = [{**one, "name": name} for name in names]
             return 200, {"groupVersion": "v1", "resources": listed}
-        if where == "/api/v1/nodes":
-            return 403, {"kind": "Status", "message": "nodes is forbidden"}
+        if where.startswith("/api/v1/nodes"):
+            return self._nodes(where, path)
         if where.endswith("/configmaps") and not self.may_list_results:
             return 403, {"kind": "Status", "message": "configmaps is forbidden"}
         if "/benchmarkscenarios/" in where and not self.may_read_scenarios:

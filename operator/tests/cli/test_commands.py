@@ -1240,6 +1240,23 @@ class TestMistakes:
         assert "'pdf' is not one of" in err
 
 
+def test_a_node_is_known_however_many_there_are_before_it(fake: Any, kubeconfig: Path) -> None:
+    fake.nodes = [f"node-{number:03d}" for number in range(150)]
+    cluster = Cluster.connect(kubeconfig)
+
+    def nodes(*names: str) -> dict[str, str]:
+        facts = cluster.facts([*names])
+        return {name: said for name, said in facts.items() if name.startswith("Node ")}
+
+    said = nodes("gone", "node-149", "node-002")
+    assert list(said) == ["Node node-149", "Node node-002"]
+    assert "kernel kernelVersion of node-149" in said["Node node-149"]
+    # One of many is not known to be that of a run that says of no node.
+    assert not nodes()
+    fake.nodes = ["alone"]
+    assert list(nodes()) == ["Node alone"]
+
+
 def test_the_runs_that_come_before_one_are_counted(fake: Any, kubeconfig: Path) -> None:
     def put(namespace: str, name: str, age: int, **status: Any) -> None:
         path = f"/apis/laptime.dev/v1alpha1/namespaces/{namespace}/benchmarkruns/{name}"

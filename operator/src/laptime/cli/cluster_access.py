@@ -639,17 +639,24 @@ class Cluster:
             api = client.VersionApi(self._core.api_client)
             version: Any = api.get_code(_request_timeout=_TIMEOUT_SECONDS)
             facts["Kubernetes"] = version.git_version
-        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            found: Any = self._core.list_node(limit=_PAGE, _request_timeout=_TIMEOUT_SECONDS)
-            for node in found.items:
-                if node.metadata.name in nodes or (not nodes and len(found.items) == 1):
-                    info, capacity = node.status.node_info, node.status.capacity
-                    facts[f"Node {node.metadata.name}"] = (
-                        f"{capacity['cpu']} CPUs ({info.architecture}), {capacity['memory']} of "
-                        f"memory, kernel {info.kernel_version}, {info.os_image}, "
-                        f"{info.container_runtime_version}"
-                    )
+        for node in self._nodes(nodes):
+            info, capacity = node.status.node_info, node.status.capacity
+            facts[f"Node {node.metadata.name}"] = (
+                f"{capacity['cpu']} CPUs ({info.architecture}), {capacity['memory']} of "
+                f"memory, kernel {info.kernel_version}, {info.os_image}, "
+                f"{info.container_runtime_version}"
+            )
         return facts
+
+    def _nodes(self, names: list[str]) -> Iterator[Any]:
+        for name in names:
+            with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+                yield self._core.read_node(name, _request_timeout=_TIMEOUT_SECONDS)
+        if not names:
+            with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+                # Two tell that it is not the only one.
+                found: Any = self._core.list_node(limit=2, _request_timeout=_TIMEOUT_SECONDS)
+                yield from found.items if len(found.items) == 1 else []
 
 
 def kubeconfig_exists(paths: str) -> bool:
