@@ -25,10 +25,10 @@ def test_the_generator_gets_what_was_understood() -> None:
     [
         ("\n\n", "it is empty: write the names of the columns in its first line"),
         ("a,b\n", "no row follows the names of the columns"),
-        ("a,a\n1,2", "column 2 is called 'a': write different names"),
-        ("a,1b\n1,2", "column 2 is called '1b'"),
-        ("a,b c\n1,2", "column 2 is called 'b c'"),
-        ("a,\n1,2", "column 2 is called ''"),
+        ("a,a\n1,2", "column 2 has no name of its own: write different names"),
+        ("a,1b\n1,2", "column 2 has no name"),
+        ("a,b c\n1,2", "column 2 has no name"),
+        ("a,\n1,2", "column 2 has no name"),
         ("a,b\n1,2\n3\n", "line 3 has 1 cell, the first line has 2"),
         ("a,b\n1,2,3\n", "line 2 has 3 cells"),
         ('a\n"x\n', "line 2 is no CSV: write a cell with a quotation mark in quotation marks"),
@@ -41,6 +41,14 @@ def test_what_is_no_table_is_refused(text: str, says: str) -> None:
     with pytest.raises(ValueError, match="write") as refused:
         table_of(Csv(text=text))
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["ada,S3cr3t!\n", "a,b\nada,S3cr3t!,x\n", 'a,b\nada,S3cr3t"\n'])
+def test_what_is_no_table_is_refused_without_what_is_in_it(text: str) -> None:
+    """The first line may be a row, where nobody has written the names."""
+    with pytest.raises(ValueError, match="write") as refused:
+        table_of(Csv(text=text))
+    assert "S3cr3t" not in str(refused.value)
 
 
 def test_a_table_of_ten_thousand_rows_fits() -> None:

@@ -69,6 +69,43 @@ def test_no_value_names_another_host() -> None:
         rendered("/{{a|raw}}", Place.PATH, {"a": "/other.namespace.svc/"})
 
 
+@pytest.mark.parametrize(
+    ("template", "values"),
+    [
+        ("{{a}}", {"a": " S3cr3tKey"}),
+        ("{{a}}", {"a": "S3cr3tKey\t"}),
+        ("Bearer {{a}}", {"a": ""}),
+        ("{{a}} x", {"a": ""}),
+        (" x", {}),
+        ("{{' '}}x", {}),
+    ],
+)
+def test_no_header_field_begins_or_ends_with_a_blank(template: str, values: dict[str, Any]) -> None:
+    """Some clients send it without, and others refuse to send it."""
+    with pytest.raises(ValueError, match="begins or ends with a blank") as refused:
+        rendered(template, Place.HEADER, values)
+    assert "S3cr3t" not in str(refused.value)
+    assert rendered(template, Place.BODY, values)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (Place.PATH, "S3cr3t Key"),
+        (Place.HEADER, "S3cr3t\nKey"),
+        (Place.COOKIE, "S3cr3t;Key"),
+        (Place.QUERY, "S3cr3t;Key"),
+    ],
+)
+def test_a_value_that_cannot_stand_there_is_not_said(place: Place, value: str) -> None:
+    with pytest.raises(ValueError, match=r"{{a}}: character 7 \(.*\) cannot stand in") as refused:
+        rendered("{{a|raw}}", place, {"a": value})
+    assert "S3cr3t" not in str(refused.value)
+    with pytest.raises(ValueError, match="begins with two /") as refused:
+        rendered("/{{a|raw}}", Place.PATH, {"a": "/S3cr3t"})
+    assert "S3cr3t" not in str(refused.value)
+
+
 @pytest.mark.parametrize("value", ["1 OR 1=1", "1; DROP TABLE item", "'", "a" * 129, "ü"])
 def test_no_value_ends_a_query(value: str) -> None:
     with pytest.raises(ValueError, match="letters, digits, '-' and '_' only"):

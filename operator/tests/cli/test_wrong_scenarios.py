@@ -84,7 +84,7 @@ MARKET: dict[str, Any] = {
     "metadata": {"name": "market"},
     "spec": {
         "feeders": [
-            {"name": "users", "csv": {"text": "name,mail\nada,a@x\nbob,b c\n"}},
+            {"name": "users", "csv": {"text": "name,mail\nada,a@x\nbob,b c\ncat, c\ndan,\n"}},
             {"name": "n", "range": {"first": 1, "last": 9}, "use": "once", "per": "request"},
             {"name": "colour", "values": ["red", "green"], "use": "random"},
         ],
@@ -341,9 +341,16 @@ USERS, LIST = "feeders.0", "feeders.2"
         ("requests.0.path", "/{{users.phone}}", "{{users.phone}} is neither of a feeder nor"),
         ("requests.0.body", "{{1}}", "requests.login.body: {{1}}: write a name, such as {{token}}"),
         ("requests.3.path", "/{{users.mail|raw}}", "requests.front.path: feeder users, row 2: "
-         "{{users.mail}}: 'b c' cannot stand in a path, which takes no control characters"),
+         "{{users.mail}}: character 2 (' ') cannot stand in a path, which takes no control"),
         ("requests.3.cookies", {"a": "{{users.mail}}"}, "requests.front.cookies.a: feeder users, "
-         "row 2: {{users.mail}}: 'b c' cannot stand in a cookie"),
+         "row 2: {{users.mail}}: character 2 (' ') cannot stand in a cookie"),
+        ("requests.3.headers", {"x": "{{users.mail}}"}, "requests.front.headers.x: feeder users, "
+         "row 3: {{users.mail}}: with it the field begins or ends with a blank, which none may"),
+        ("requests.3.headers", {"x": "Bearer {{users.mail}}"}, "requests.front.headers.x: feeder "
+         "users, row 4: {{users.mail}}: with it the field begins or ends with a blank"),
+        ("requests.3.headers", {"x": " a"}, "requests.front.headers.x: it begins or ends with a"),
+        ("requests.3.headers", {"x": "{{users.name}} "}, "requests.front.headers.x: it begins or"),
+        ("checks.1.headers", {"x": " {{token}}"}, "checks.create.headers.x: it begins or ends"),
         # Captures.
         ("requests.0.captures.0.name", "users", "requests.login.captures.users: a feeder has this"),
         ("requests.0.captures.0.name", "id", "is what {id} stands for"),
@@ -391,7 +398,7 @@ USERS, LIST = "feeders.0", "feeders.2"
         (f"{USERS}.csv", {"secret": {"name": "x", "key": "k"}}, "csv: unknown field secret"),
         (f"{USERS}.name", "../../etc/passwd", "must be letters, digits, '_' and '-'"),
         (f"{USERS}.csv.text", 'name,mail\n"a\r\nEvil: 1",x\n', "checks.create.expectHeaders.x: "
-         "{{users.name}}: 'a\\nEvil: 1' cannot stand in a header field"),
+         "{{users.name}}: character 2 ('\\n') cannot stand in a header field"),
         ("requests.3.headers", {"x": "{{env.DATABASE_PASSWORD}}"}, "{{env.DATABASE_PASSWORD}} is "
          "neither of a feeder nor captured before"),
         ("requests.3.headers", {"host": "{{users.name}}"}, "host is a field of the connection"),
@@ -460,6 +467,7 @@ MOCK_RESET = f"{MOCK}.reset.request"
         (f"{MOCK_RESET}.headers", {"host": "other"}, "services.mock.reset.request.headers: host is "
          "a field of the connection"),
         (f"{MOCK_RESET}.headers", {"a": "b\r\nc: d"}, "values of header fields are printable"),
+        (f"{MOCK_RESET}.headers", {"a": " b"}, "services.mock.reset.request.headers.a: it begins"),
         (f"{MOCK_RESET}.headers", {"a b": "c"}, "reset.request.headers: 'a b' is no name"),
         (f"{MOCK}.reset.exec", ["rm"], "spec.services[1].reset: unknown field exec"),
     ],

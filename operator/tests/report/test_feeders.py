@@ -114,8 +114,20 @@ def test_results_of_an_older_version_are_shown_without_rows() -> None:
     assert report.feeders == stored(results_text()).feeders
     assert not [secret for secret in SECRETS if secret in to_html(report, {})]
     document["scenario"]["document"]["feeders"][0]["csv"]["text"] = "no table"
-    with pytest.raises(ResultsError, match="column 1 is called"):
+    with pytest.raises(ResultsError, match="column 1 has no name of its own"):
         read_results(json.dumps(document))
+
+
+def test_what_a_run_keeps_and_nobody_understands_is_refused_without_its_rows() -> None:
+    """The words stand in the status: another version may keep fields that this one has not."""
+    document = stored_document(shop())
+    document["feeders"][1]["values"] = [*TOKENS, 7]
+    document["feeders"][0]["ofNewer"] = "swordfish"
+    document["feeders"][2] = "hunter"
+    for text in (json.dumps(document), "swordfish"):
+        with pytest.raises(ValueError, match="validation error") as refused:
+            read_scenario(kept_by_a_run(text))
+        assert not [secret for secret in SECRETS if secret in str(refused.value)]
 
 
 def kept_by_a_run(text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 
 import httpx
@@ -28,7 +29,10 @@ READ = Check.model_validate({"name": "read", "path": "/{{token}}", "times": 1})
 
 
 def asked(
-    *checks: Check, answers: dict[str, httpx.Response], client: Client | None = None
+    *checks: Check,
+    answers: dict[str, httpx.Response],
+    client: Client | None = None,
+    values: dict[str, str | int] | None = None,
 ) -> tuple[Verdict, list[CheckedAnswer]]:
     def answer(request: httpx.Request) -> httpx.Response:
         found = answers.get(request.url.path)
@@ -39,7 +43,7 @@ def asked(
         return found
 
     seen: list[CheckedAnswer] = []
-    task = Task(target="http://shop", checks=list(checks))
+    task = Task(target="http://shop", checks=list(checks), values=values or {})
     transport = httpx.MockTransport(answer)
     verdict = verify(task, transport, client=client or Client(), show=seen.append)
     return verdict, seen
@@ -149,6 +153,98 @@ def test_a_value_that_cannot_stand_in_a_header_is_hidden_there() -> None:
     verdict, seen = asked(LOGIN, read, answers={"/login": said})
     assert verdict.reason == "CaptureMissing"
     assert "of two" not in verdict.message + json.dumps([one.to_wire() for one in seen])
+
+
+FED = "S3cr3t&/Passw0rd!"
+SIGN_IN = Check.model_validate(
+    {
+        "name": "sign-in",
+        "method": "POST",
+        "path": "/login?key={{key}}",
+        "headers": {"content-type": "application/json", "authorization": "{{scheme}}"},
+        "body": '{"password": "{{users.password}}"}',
+        "times": 1,
+    }
+)
+FED_VALUES: dict[str, str | int] = {
+    "users.password": FED,
+    "key": "Q7z9",
+    "scheme": "Bearer of-a-feeder",
+    "n": 4711,
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        httpx.Response(422, json={"detail": [{"input": {"password": FED, "key": "Q7z9"}}]}),
+        httpx.Response(422, text=f"no such user: {FED} (key Q7z9)"),
+        httpx.Response(422, text="you sent S3cr3t&amp;/Passw0rd!"),
+        httpx.Response(422, text="S3cr3t%26%2FPassw0rd%21, S3cr3t%26%2fPassw0rd%21"),
+        httpx.Response(422, text="the token of-a-feeder is none"),
+        httpx.Response(422, json={"filler": "x" * 110, "password": FED}),
+        httpx.Response(200, json={"password": FED}),
+        httpx.Response(200, json={FED: 1}),
+        httpx.Response(200, headers={"x-key": FED}, json={"password": "another"}),
+    ],
+)
+@pytest.mark.parametrize(
+    "right",
+    [
+        {},
+        {"expected": {"password": "none"}},
+        {"expected_part": {"password": "{{users.password}} and more"}},
+        {"json_schema": {"properties": {"password": {"maxLength": 1}}, "maxProperties": 0}},
+        {"expect_headers": {"x-key": "{{key}}"}},
+        {"expect_status": 418},
+    ],
+)
+def test_what_a_feeder_holds_is_in_no_verdict_and_no_answer(
+    said: httpx.Response, right: dict[str, object]
+) -> None:
+    check = SIGN_IN.model_copy(update=right)
+    _, seen = asked(check, answers={"/login": said}, values=FED_VALUES)
+    task = Task(target="http://shop", checks=[check], values=FED_VALUES)
+    served = iter([httpx.Response(200)])
+    verdict = verify(task, httpx.MockTransport(lambda _: next(served, said)))
+    shown = json.dumps([one.to_wire() for one in seen]) + verdict.message
+    for secret in ("S3cr3t", "Passw0rd", "Q7z9", "of-a-feeder"):
+        assert secret not in shown
+    assert seen[0].request == "POST /login?key={{key}}"
+
+
+def test_numbers_of_a_range_and_the_shortest_cells_are_shown() -> None:
+    """A message without each `ada` or `4` in it would say nothing."""
+    check = READ.model_copy(update={"path": "/{{n}}/{{name}}"})
+    said = httpx.Response(404, text="neither 4711 nor ada")
+    values: dict[str, str | int] = {"n": 4711, "name": "ada"}
+    verdict, _ = asked(check, answers={"/4711/ada": said}, values=values)
+    assert verdict.message == (
+        'GET /4711/ada: expected status 200, got 404; it said "neither 4711 nor ada"'
+    )
+
+
+def test_what_is_hidden_twice_is_hidden_once() -> None:
+    """Each message goes through it more than once, and `name` is a word of what is shown."""
+    said = httpx.Response(404, text="no user called name")
+    check = READ.model_copy(update={"path": "/a?u={{users.name}}"})
+    verdict, (seen,) = asked(check, answers={"/a": said}, values={"users.name": "name"})
+    assert seen.answered == "404 text/plain\nno user called {{users.name}}"
+    assert verdict.message.startswith("GET /a?u={{users.name}}: expected")
+
+
+def test_a_verifier_that_breaks_tells_nobody_what_a_feeder_holds() -> None:
+    """The end of its last words stands in the status."""
+
+    def breaks(_: httpx.Request) -> httpx.Response:
+        raise ArithmeticError(f"no place for {FED}")
+
+    task = Task(target="http://shop", checks=[SIGN_IN], values=FED_VALUES)
+    with pytest.raises(RuntimeError, match=r"no place for \{\{users\.password\}\}") as broken:
+        verify(task, httpx.MockTransport(breaks))
+    assert "ArithmeticError" in str(broken.value)
+    told = "".join(traceback.format_exception(broken.value))
+    assert FED not in told
 
 
 def test_the_credentials_of_a_service_are_not_shown() -> None:

@@ -90,8 +90,8 @@ def test_no_cookie_is_sent_that_no_check_names() -> None:
     ("server", "reason", "says"),
     [
         (NoToken, "CaptureMissing", "POST /login: the answer has nothing for {{token}}, which is "
-         'JSON at /token; it said "{\\"token\\":null}"'),
-        (WritesHeaders, "CaptureMissing", "{{token}}: '{{token}}' cannot stand in a header"),
+         'JSON at /token; it said "{\\"token\\": null}"'),
+        (WritesHeaders, "CaptureMissing", "{{token}}: character 2 ('\\r') cannot stand in a"),
         (LeadsElsewhere, "CaptureMissing",
          "which is header location, where /items/(.+) finds it"),
         (AnswersAnother, "WrongAnswer", 'GET /items/i-7: $.id: expected "i-7", got "i-8"'),

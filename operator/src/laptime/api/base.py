@@ -11,8 +11,13 @@ from pydantic.alias_generators import to_camel
 class Model(BaseModel):
     """A frozen model whose fields are snake_case in Python and camelCase in YAML."""
 
+    # What cannot be read may be secret, such as the rows of a feeder, and errors end in a status.
     model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid"
+        frozen=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        hide_input_in_errors=True,
     )
 
     def to_wire(self) -> dict[str, Any]:

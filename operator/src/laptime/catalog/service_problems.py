@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from laptime.api.side_services import SideService, SideVariable
 from laptime.catalog.header_names import header_problems
+from laptime.catalog.templates import check_ends
 
 _REFERENCE = re.compile(r"[$][(](SERVICE_[^)]*)[)]")
 
@@ -47,6 +48,11 @@ def _about(one: SideService, services: Sequence[SideService]) -> Iterator[str]:
     request = one.reset.request if one.reset is not None else None
     if request is not None:
         yield from header_problems(f"{place}.reset.request.headers", request.headers)
+        for name, text in request.headers.items():
+            try:
+                check_ends(text)
+            except ValueError as error:
+                yield f"{place}.reset.request.headers.{name}: {error}"
         if request.method == "GET" and request.body is not None:
             yield (
                 f"{place}.reset.request: a GET has no body: write method POST, or leave body out"

@@ -101,11 +101,12 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(cells: list[str]) -> tuple[str, ...]:
+    # Where nobody has written them this is a row, which may be secret.
     names = tuple(cell.strip() for cell in cells)
     for number, name in enumerate(names, start=1):
         if not _COLUMN.fullmatch(name) or name in names[: number - 1]:
             raise ValueError(
-                f"column {number} is called {name[:40]!r}: write different names of letters, "
+                f"column {number} has no name of its own: write different names of letters, "
                 "digits, '_' and '-' in the first line"
             )
     return names

@@ -51,10 +51,14 @@ class Place(StrEnum):
         """What it asks for, where the template says nothing else."""
         return {Place.PATH: Encoding.URL, Place.JSON_BODY: Encoding.JSON}.get(self, Encoding.RAW)
 
-    def takes(self, text: str) -> bool:
-        """Whether a text may stand there: nothing that would end the line that it stands in."""
+    def first_wrong(self, text: str) -> int | None:
+        """Return which character of a text, from 0, would end the line or what it stands in.
+
+        None: it may stand there.
+        """
         allowed = _ALLOWED.get(self)
-        return allowed is None or allowed.fullmatch(text) is not None
+        found = None if allowed is None else allowed.match(text)
+        return None if found is None or found.end() == len(text) else found.end()
 
 
 _ALLOWED = {
@@ -65,9 +69,6 @@ _ALLOWED = {
     # What ends no text, name or number of SQL.
     Place.QUERY: re.compile(r"[-_0-9A-Za-z]{0,128}"),
 }
-
-
-_LONGEST_SAID = 40
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,23 @@ def rendered(template: str, place: Place, values: Mapping[str, Value]) -> str:
         if part.name and part.name not in values:
             raise ValueError(f"there is no value {{{{{part.name}}}}}")
     if place is Place.PATH and text.startswith("//"):
-        raise ValueError(f"{text[:40]!r} begins with two /, which would name another host")
+        raise ValueError("it begins with two /, which would name another host")
+    if place is Place.HEADER:
+        check_ends(text)
     return text
+
+
+def check_ends(field: str, what: str = "it") -> None:
+    """Check that the value of a header field neither begins nor ends with a blank.
+
+    Raises:
+        ValueError: it does. HTTP counts such blanks to no value: clients leave them out, or refuse.
+    """
+    if field != field.strip(" \t"):
+        raise ValueError(
+            f"{what} begins or ends with a blank, which none may: take the blank out, also one "
+            "beside a comma of a CSV"
+        )
 
 
 def check_path(path: str) -> None:
@@ -161,12 +177,12 @@ def encoded(part: Part, place: Place, value: Value) -> str:
             text = quote(text, safe="", errors="replace")
         case Encoding.JSON:
             text = json.dumps(text, ensure_ascii=False)[1:-1]
-    if not place.takes(text):
-        # Whole or not at all: who hides a captured value would not find a piece of it.
-        said = repr(text) if len(text) <= _LONGEST_SAID else f"what it is, {len(text)} characters,"
+    if (wrong := place.first_wrong(text)) is not None:
+        # Where it is, and not what: a value may be secret, and this may end in a status.
         raise ValueError(
-            f"{{{{{part.name}}}}}: {said} cannot stand in {place}, which takes "
-            + ("letters, digits, '-' and '_' only" if place is Place.QUERY else _INSTEAD)
+            f"{{{{{part.name}}}}}: character {wrong + 1} ({text[wrong]!r}) cannot stand in "
+            f"{place}, which takes "
+            + ("letters, digits, '-' and '_' only, up to 128" if place is Place.QUERY else _INSTEAD)
         )
     return text
 

@@ -18,6 +18,7 @@ from laptime.catalog.templates import (
     Part,
     Place,
     Value,
+    check_ends,
     check_path,
     check_templates,
     encoded,
@@ -101,26 +102,40 @@ def _templates(
     for field, place, template in templates_of(request):
         where = f"requests.{request.name}.{field}"
         try:
-            parts = [part for part in parts_of(template) if part.name]
+            parts = parts_of(template)
             if place is Place.PATH:
                 check_path(template)
+            elif place is Place.HEADER:
+                check_ends(_with(parts))
         except ValueError as error:
             yield f"{where}: {error}"
             continue
         for part in parts:
+            if not part.name:
+                continue
             if part.name in columns:
-                yield from _cells(where, part, place, columns[part.name])
+                yield from _cells(where, part, parts, place, columns[part.name])
             elif part.name not in captured:
                 yield f"{where}: {_unknown(part.name, [*columns, *sorted(captured)])}"
 
 
-def _cells(where: str, part: Part, place: Place, column: Column) -> Iterator[str]:
+def _with(parts: Sequence[Part], one: Part | None = None, text: str = "") -> str:
+    """Return a template with a text for one of its values, and a letter for each other one."""
+    return "".join(text if part is one else "x" if part.name else part.text for part in parts)
+
+
+def _cells(
+    where: str, part: Part, parts: Sequence[Part], place: Place, column: Column
+) -> Iterator[str]:
     """Yield the first row of a feeder that cannot stand where a template wants it."""
     if isinstance(column.cells, NumberRange):
         return
     for number, cell in enumerate(column.cells, start=1):
         try:
-            encoded(part, place, cell)
+            text = encoded(part, place, cell)
+            if place is Place.HEADER:
+                what = f"{{{{{part.name}}}}}: with it the field"
+                check_ends(_with(parts, part, text), what)
         except ValueError as error:
             yield f"{where}: feeder {column.feeder}, row {number}: {error}"
             return
@@ -209,6 +224,8 @@ def _checks(scenario: Scenario, columns: Mapping[str, Column]) -> Iterator[str]:
                 else:
                     if where is Place.PATH:
                         check_path(template)
+                    elif where is Place.HEADER:
+                        check_ends(_with(parts_of(template)))
                     if where is not None and not set(names) & set(kept):
                         rendered(template, where, values)
             except ValueError as error:

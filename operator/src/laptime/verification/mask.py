@@ -1,18 +1,22 @@
-"""Hides in what is said of answers what a scenario captures from them. Pure."""
+"""Hides in what is said of answers what a scenario captures from them or feeds. Pure."""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from laptime.catalog import Value, plain_text
 from laptime.verification.compare import parse_strict, quoted
 
 _SHORTEST_HIDDEN = 8
 """A captured text that is shorter is an id rather than a token."""
+SHORTEST_FED = 4
+"""Without each shorter text a message would say nothing."""
+_CODED = re.compile("%[0-9A-F]{2}")
 _TOO_DEEP = "(nested too deeply)"
 
 
@@ -26,20 +30,38 @@ class Mask:
         """Finds them; None: to be made of those that came last."""
 
     def hide(self, secret: str, instead: str) -> None:
-        """Show `instead` wherever a text stands, also as JSON or a URL has it."""
+        """Show `instead` wherever a text stands, also as JSON, a URL, HTML or an error has it."""
         escaped = [json.dumps(secret, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
-        forms = {secret, repr(secret)[1:-1], quote(secret, errors="replace"), *escaped}
-        forms |= {quote(secret, safe="", errors="replace")}
-        forms |= {form.replace("/", r"\/") for form in escaped}
+        forms = {secret, repr(secret)[1:-1], repr(secret.encode("utf-8", "replace"))[2:-1]}
+        coded = {quote(secret, safe=safe, errors="replace") for safe in ("", "/")}
+        coded.add(quote_plus(secret, errors="replace"))
+        forms |= coded | {_CODED.sub(lambda found: found[0].lower(), form) for form in coded}
+        forms |= {*escaped, *(form.replace("/", r"\/") for form in escaped)}
+        forms |= {html.escape(secret, quote=quotes) for quotes in (False, True)}
         self._instead |= {form: instead for form in forms if form}
+        # Whoever hides twice finds nothing of a secret in what is shown already.
+        self._instead[instead] = instead
         self._pattern = None
 
     def hide_captured(self, name: str, value: Value) -> None:
         """Show the name of a captured value in its place, and in that of all that is in it."""
         for part in _parts(value):
-            text = plain_text(part)
-            if len(text) >= _SHORTEST_HIDDEN and text not in self._instead:
-                self.hide(text, f"{{{{{name}}}}}")
+            self._hide_all_of(plain_text(part), name, _SHORTEST_HIDDEN)
+
+    def hide_fed(self, name: str, value: Value) -> None:
+        """Show the name of a feeder's value in its place; numbers of a range are no secret."""
+        if isinstance(value, str):
+            self._hide_all_of(value, name, SHORTEST_FED)
+
+    def _hide_all_of(self, text: str, name: str, shortest: int) -> None:
+        found = [text, text.strip()]
+        # A token behind its scheme: a server that refuses it may repeat it alone.
+        _, _, token = found[1].partition(" ")
+        if len(token) >= _SHORTEST_HIDDEN:
+            found.append(token)
+        for one in found:
+            if len(one) >= shortest and one not in self._instead:
+                self.hide(one, f"{{{{{name}}}}}")
 
     def text(self, text: str) -> str:
         """Return a text without what is hidden."""

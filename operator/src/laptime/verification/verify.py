@@ -9,6 +9,7 @@ import os
 import socket
 import ssl
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
@@ -175,6 +176,8 @@ def verify(
     then; else the first wrong answer is the last.
     """
     over, mask = "", client.mask()
+    for name, value in task.values.items():
+        mask.hide_fed(name, value)
     try:
         trusted = client.trusts()
         for protocol in task.protocols:
@@ -188,6 +191,9 @@ def verify(
         if over and wrong.verdict.reason != "WrongProtocol":
             message = f"over {over}: {message}"
         return replace(wrong.verdict, message=message)
+    except Exception:
+        # The end of its last words stands in the status too.
+        raise RuntimeError(mask.text(traceback.format_exc())) from None
     count = len(task.checks)
     said = f"{count} {'check' if count == 1 else 'checks'} passed"
     if task.protocols != [Protocol.HTTP1]:
