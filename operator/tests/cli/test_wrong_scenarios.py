@@ -517,6 +517,10 @@ def test_a_table_of_a_config_map_is_checked_where_it_is_in_the_file(
     config_map["data"] = {"users.txt": f"name,mail\n{rows}"}
     text = said(laptime, tmp_path, config_map, document)
     assert "it takes key users.csv of ConfigMap people, which is not in this file" in text
+    config_map |= {"data": {}, "binaryData": {"users.csv": "bmFtZQpab+sK"}}
+    text = said(laptime, tmp_path, config_map, document)
+    assert "key users.csv of ConfigMap people is no text in UTF-8: convert the file, such" in text
+    del config_map["binaryData"]
     config_map["data"] = {"users.csv": f"name\n{rows}"}
     text = said(laptime, tmp_path, document, config_map)
     assert "feeders.users.csv: line 2 has 2 cells, the first line has 1" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from copy import deepcopy
 from typing import Any
@@ -215,6 +216,23 @@ async def test_a_table_is_taken_from_a_config_map_kept_and_given_to_the_generato
     feeder = read_scenario(found).feeders[0]
     assert feeder.csv is not None
     assert feeder.csv.text == "name\r\nada\r\nbob\r\n"
+
+
+async def test_a_table_that_is_no_text_ends_the_run_at_once() -> None:
+    """As `kubectl create configmap --from-file` keeps a file of Latin-1 or UTF-16."""
+    server = ApiServer()
+    server.add(market())
+    latin = base64.b64encode("name\nZoë\n".encode("latin-1")).decode()
+    table = {key: one for key, one in deepcopy(PEOPLE).items() if key != "data"}
+    server.add({**table, "binaryData": {"users.csv": latin}})
+    server.add(run_of("market", topology={}, servers=ANY_SERVER, startupTimeout="10m"))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == "ScenarioTextMissing"
+    assert (
+        "key users.csv of ConfigMap people is no text in UTF-8: convert the file, such as by"
+        in (message(server, "Succeeded"))
+    )
 
 
 async def test_a_table_of_another_namespace_is_out_of_reach() -> None:

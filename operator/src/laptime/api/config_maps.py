@@ -29,3 +29,11 @@ class ConfigMapKey(Model):
             maxLength=253,
         ),
     )
+
+    @property
+    def no_text(self) -> str:
+        """What is said where Kubernetes keeps it as `binaryData`."""
+        return (
+            f"key {self.key} of ConfigMap {self.name} is no text in UTF-8: convert the file, such "
+            "as by iconv -f latin1 -t utf-8, and make the ConfigMap anew"
+        )

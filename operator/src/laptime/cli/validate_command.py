@@ -222,6 +222,7 @@ def valid_scenarios(
 
     valid = Valid()
     in_file = {one["metadata"]["name"]: one.get("data") or {} for one in config_maps}
+    no_texts = {one["metadata"]["name"]: one.get("binaryData") or {} for one in config_maps}
     for document in documents:
         name = str(document["metadata"]["name"])
         said, valid.checked = violations(document, scenario_schema())
@@ -235,6 +236,8 @@ def valid_scenarios(
             what = f"key {one.key} of ConfigMap {one.name}"
             if one.key in in_file.get(one.name, {}):
                 texts[key] = in_file[one.name][one.key]
+            elif one.key in no_texts.get(one.name, {}):
+                lost.append(one.no_text)
             elif elsewhere is None or one.name in in_file:
                 lost.append(
                     f"it takes {what}, which is not in this file: add it, so that all can be "

@@ -222,6 +222,9 @@ class ScenarioDesk:
 def _text_missing(
     scenario: str, namespace: str, wanted: ConfigMapKey, found: Manifest | None
 ) -> ScenarioError:
+    if found is not None and wanted.key in (found.get("binaryData") or {}):
+        # No other of its keys will ever be this text.
+        return ScenarioError("ScenarioTextMissing", f"scenario {scenario}: {wanted.no_text}")
     if found is None:
         said = (
             f"there is no ConfigMap {wanted.name} in namespace {namespace}: create it with kubectl "
