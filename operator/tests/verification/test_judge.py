@@ -384,6 +384,24 @@ def test_a_schema_that_does_not_end_is_no_fault_of_the_server(
     assert "the jsonSchema of the check has no /$defs/a, to which it refers" in wrong.message
 
 
+@pytest.mark.parametrize("number", ["1e400", "1" + "0" * 400])
+def test_a_number_without_bounds_is_a_wrong_answer(number: str) -> None:
+    check = Check(name="a", path="/a", json_schema={"properties": {"p": {"multipleOf": 0.01}}})
+    assert one_answer(check, text='{"p": 12.34}').ok
+    wrong = one_answer(check, text=f'{{"p": {number}}}')
+    assert wrong.reason == "WrongAnswer"
+    assert "GET /a: it has a number that is too large to be compared" in wrong.message
+
+
+def test_a_media_type_is_the_same_in_capital_letters() -> None:
+    kind = "application/vnd.myCompany+json"
+    check = Check(name="a", path="/a", content_type=kind)
+    for got in (kind, kind.lower(), f"{kind}; charset=utf-8"):
+        assert one_answer(check, text="{}", headers={"content-type": got}).ok
+    wrong = one_answer(check, text="{}", headers={"content-type": "application/json"})
+    assert wrong.reason == "WrongContentType"
+
+
 @pytest.mark.parametrize("depth", [600, 3000, 100_000])
 def test_an_answer_that_is_nested_too_deeply_is_wrong(depth: int) -> None:
     check = Check(name="me", path="/me", json_schema={"type": "object"}, times=2)

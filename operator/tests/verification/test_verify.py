@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from laptime.api.answers import CheckedAnswer
 from laptime.catalog import Capture, Check, scenarios
 from laptime.verification import judge as judge_module
 from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict
@@ -193,7 +194,36 @@ def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(judge_module, "_MAX_ANSWER_BYTES", 1000)
     verdict = verdict_on()
     assert verdict.reason == "WrongAnswer"
-    assert "longer than 1000 bytes" in verdict.message
+    assert (
+        "GET /: the answer has more than 1000 bytes, which is the most that Laptime compares"
+    ) in verdict.message
+
+
+def test_an_answer_of_any_size_is_right_where_nothing_of_it_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judge_module, "_MAX_ANSWER_BYTES", 1000)
+    export = Check.model_validate(
+        {
+            "name": "export",
+            "path": "/",
+            "contentType": "text/csv",
+            "captures": [{"name": "by", "header": "server"}],
+        }
+    )
+    with server(lambda _: (200, "text/csv", b"x" * 3_000_000)) as target:
+        task = Task(target=target, wait_seconds=5.0, checks=[export], show_answers=True)
+        seen: list[CheckedAnswer] = []
+        assert verify(task, show=seen.append).ok
+        assert seen[0].answered.startswith("200 text/csv\nxxx")
+        for looks in (
+            {"captures": [{"name": "a", "regex": "x+"}]},
+            {"jsonSchema": {}},
+            {"expectedPart": []},
+        ):
+            check = Check.model_validate({"name": "export", "path": "/", **looks})
+            verdict = verify(task.model_copy(update={"checks": [check]}))
+            assert "the most that Laptime compares" in verdict.message
 
 
 def environment(target: str) -> dict[str, str]:

@@ -162,7 +162,7 @@ class Judge:
         if self._upstream_url is None:
             raise Wrong("NoUpstream", f"{what}: the run has no upstream to compare the answer with")
         upstream = Check(name="upstream", path=self._upstream_url)
-        response, body = self._request(upstream, f"the upstream {self._upstream_url}")
+        response, body = self._request(upstream, f"the upstream {self._upstream_url}", whole=True)
         if response.status_code != upstream.expect_status:
             raise Wrong("NoUpstream", f"the upstream answers {response.status_code}")
         return self._json(body, f"the upstream {self._upstream_url}")
@@ -170,7 +170,7 @@ class Judge:
     def _right_answer(self, check: Check, what: str) -> Answer:
         began = time.monotonic()
         self.heard = None
-        response, body = self._request(check, what)
+        response, body = self._request(check, what, whole=_looks_into(check))
         self.heard = Heard(response.status_code, response.headers, body)
         seconds = time.monotonic() - began
         for capture in check.captures:
@@ -185,7 +185,7 @@ class Judge:
             )
         if check.content_type is not None:
             got = response.headers.get("content-type", "")
-            if got.partition(";")[0].strip().lower() != check.content_type:
+            if got.partition(";")[0].strip().lower() != check.content_type.lower():
                 raise Wrong(
                     "WrongContentType",
                     f"{what}: expected content type {check.content_type}, got "
@@ -236,17 +236,22 @@ class Judge:
                 f"takes more than {_SCHEMA_SECONDS:g}s: write patterns without repetitions within "
                 "repetitions, such as (a+)+"
             )
+        except OverflowError:
+            raise Wrong(
+                "WrongAnswer", f"{what}: it has a number that is too large to be compared"
+            ) from None
         except RecursionError:
             trouble = "refers to itself without an end, or the answer is nested too deeply for it"
         except Unresolvable as error:
             trouble = f"has no {error.ref[:100]}, to which it refers"
         raise Wrong("SchemaNotCheckable", f"{what}: the jsonSchema of the check {trouble}")
 
-    def _request(self, check: Check, what: str) -> tuple[httpx.Response, bytes]:
+    def _request(self, check: Check, what: str, *, whole: bool) -> tuple[httpx.Response, bytes]:
+        """Return an answer and its body; of a larger one the beginning, unless it is `whole`."""
         deadline = time.monotonic() + check.timeout_seconds
         limit = f"{check.timeout_seconds:g}s"
         content = None if check.body is None else check.body.encode()
-        body = bytearray()
+        body, size = bytearray(), 0
         sent = check.sent_headers
         try:
             with self._client.stream(
@@ -257,9 +262,10 @@ class Judge:
                 timeout=check.timeout_seconds,
             ) as response:
                 for part in response.iter_bytes():
-                    body += part
-                    if len(body) > _MAX_ANSWER_BYTES:
-                        raise Wrong("WrongAnswer", f"{what}: longer than {_MAX_ANSWER_BYTES} bytes")
+                    size += len(part)
+                    if whole and size > _MAX_ANSWER_BYTES:
+                        raise Wrong("WrongAnswer", f"{what}: {_too_large()}")
+                    body += part[: _MAX_ANSWER_BYTES - len(body)]
                     # httpx only bounds the pause between two parts.
                     if time.monotonic() > deadline:
                         raise Wrong("TimedOut", f"{what}: no whole answer in {limit}")
@@ -311,6 +317,22 @@ class Judge:
     def _excerpt(self, body: bytes) -> str:
         text = self.mask.body(body)
         return f"; it said {quoted(text)}" if text else ""
+
+
+def _looks_into(check: Check) -> bool:
+    """Whether a check asks for anything of the body itself."""
+    compared = (check.expected, check.expected_part, check.json_schema)
+    return compared != (None, None, None) or any(one.in_body for one in check.captures)
+
+
+def _too_large() -> str:
+    most = _MAX_ANSWER_BYTES
+    said = f"{most} bytes" if most % 2**20 else f"{most // 2**20} MiB"
+    return (
+        f"the answer has more than {said}, which is the most that Laptime compares: leave "
+        "expected, expectedPart, jsonSchema, sameAsUpstream and captures of the body out of this "
+        "check, which then takes any size"
+    )
 
 
 @contextmanager
