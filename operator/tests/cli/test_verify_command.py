@@ -313,6 +313,27 @@ def test_an_address_is_checked_from_here(
     assert shown["read-order"]["request"] == "GET /orders/{{orderId}}"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "localhost:8080",
+        "localhost",
+        "http://localhost:http",
+        "http://[::1",
+        "http://localhost:99999",
+        "http://",
+        "ftp://localhost",
+        "",
+    ],
+)
+def test_an_address_that_is_none_is_a_mistake(
+    laptime: Laptime, manifest_file: Path, address: str
+) -> None:
+    code, out, err = laptime("verify", manifest_file, "--address", address)
+    assert (code, out) == (1, "")
+    assert "write --address http://HOST:PORT, such as http://localhost:8080" in err
+
+
 def test_what_cannot_be_verified_is_a_mistake(
     laptime: Laptime, manifest_file: Path, tmp_path: Path, manifest: dict[str, Any]
 ) -> None:

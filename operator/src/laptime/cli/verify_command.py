@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _SUFFIX = "-verify"
 _PATIENCE_SECONDS = 2.0
 """So long an address may take to listen."""
+_LAST_PORT = 65535
 _KEPT = (
     "scenario",
     "topology",
@@ -224,6 +225,7 @@ def _at(
     from laptime.verification.verify import Client, Task
     from laptime.verification.verify import verify as verify_answers
 
+    _check_address(address)
     scenario = _scenario(manifest)
     answers: list[CheckedAnswer] = []
     task = Task(
@@ -236,6 +238,21 @@ def _at(
     verdict = verify_answers(task, client=Client.of(os.environ), show=answers.append)
     wrong = None if verdict.ok else f"{verdict.reason}: {verdict.message}"
     return {address: answers}, {address: wrong}
+
+
+def _check_address(address: str) -> None:
+    import httpx
+
+    try:
+        url = httpx.URL(address)
+        known = url.scheme in ("http", "https") and url.host and (url.port or 1) <= _LAST_PORT
+    except httpx.InvalidURL:
+        known = False
+    if not known:
+        raise Mistake(
+            f"{address!r} is no address: write --address http://HOST:PORT, such as "
+            "http://localhost:8080"
+        )
 
 
 def _scenario(manifest: Manifest) -> Scenario:
