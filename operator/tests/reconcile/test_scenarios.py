@@ -218,6 +218,39 @@ async def test_a_table_is_taken_from_a_config_map_kept_and_given_to_the_generato
     assert feeder.csv.text == "name\r\nada\r\nbob\r\n"
 
 
+async def test_no_row_of_a_table_is_in_the_status_though_a_server_dies_with_it() -> None:
+    """Any row, not that of the checks alone; a short one is a word like others."""
+    server = ApiServer()
+    server.add(market())
+    rows = "name\nada\nS3cr3t Passw0rd/1\nBearer of-a-table\n"
+    server.add({**deepcopy(PEOPLE), "data": {"users.csv": rows}})
+    server.add(run_of("market", topology={}, servers=ANY_SERVER))
+    said = (
+        "panic: no user ada, 'S3cr3t Passw0rd/1', S3cr3t%20Passw0rd%2f1, token of-a-table\n"
+        "at S3cr3t Passw0rd\\/1"
+    )
+    last = {"terminated": {"exitCode": 1, "reason": "Error", "message": said}}
+
+    def dies(pod: dict[str, Any]) -> None:
+        if pod["metadata"]["labels"][COMPONENT_LABEL] == "server":
+            (container,) = pod["status"]["containerStatuses"]
+            waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+            container |= {"restartCount": 3, "ready": False, "state": waiting, "lastState": last}
+
+    async with operating(server), working(server) as nodes:
+        nodes.admission = dies
+        await until(lambda: state(server, "demo") == "Failed")
+    (run,) = server.of("BenchmarkRun")
+    (server_status,) = run["status"]["servers"]
+    assert (
+        "its last words: panic: no user ada, '{{users.name}}', {{users.name}}, token {{"
+        in (server_status["message"])
+    )
+    for one in [run, *server.of("ConfigMap"), *server.of("Event")]:
+        if one["metadata"]["name"] not in ("people", "demo-scenario", "demo-feeders"):
+            assert not [secret for secret in ("Passw0rd", "of-a-table") if secret in str(one)]
+
+
 async def test_a_table_that_is_no_text_ends_the_run_at_once() -> None:
     """As `kubectl create configmap --from-file` keeps a file of Latin-1 or UTF-16."""
     server = ApiServer()

@@ -216,11 +216,12 @@ def test_an_answer_of_any_size_is_right_where_nothing_of_it_is_compared(
         seen: list[CheckedAnswer] = []
         assert verify(task, show=seen.append).ok
         assert seen[0].answered.startswith("200 text/csv\nxxx")
-        for looks in (
+        looking: list[dict[str, Any]] = [
             {"captures": [{"name": "a", "regex": "x+"}]},
             {"jsonSchema": {}},
             {"expectedPart": []},
-        ):
+        ]
+        for looks in looking:
             check = Check.model_validate({"name": "export", "path": "/", **looks})
             verdict = verify(task.model_copy(update={"checks": [check]}))
             assert "the most that Laptime compares" in verdict.message

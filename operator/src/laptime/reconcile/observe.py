@@ -41,6 +41,7 @@ from laptime.reconcile.children import Children
 from laptime.reconcile.fold import is_outdated, read_archive, single_results
 from laptime.reconcile.held import ONLY_THERE, held
 from laptime.reconcile.kubelets import Kubelets
+from laptime.reconcile.last_words import LastWords
 from laptime.reconcile.pull_secrets import PullSecrets
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scripts import ScriptDesk
@@ -183,6 +184,7 @@ class Memory:
         self.sightings = Sightings()
         self.pull_secrets = PullSecrets()
         self.results = ResultCache()
+        self.last_words = LastWords()
         self.logs = Logs()
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
         self.archived: dict[str, Manifest] = {}
@@ -272,7 +274,8 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         if known_as(metadata) in planned
     }
     now = datetime.now(UTC)
-    seen = await memory.pull_secrets.look(kube, run.namespace, map(pod_view, pods))
+    told = await memory.last_words.look(map(pod_view, pods), context.scenario)
+    seen = await memory.pull_secrets.look(kube, run.namespace, told)
     pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now)
     memory.logs.keep({pod.name for pod in pod_views})
     scripts = await memory.scripts.look(kube, run)

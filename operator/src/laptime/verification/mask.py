@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 from laptime.catalog import Value, plain_text
 from laptime.verification.compare import parse_strict, quoted
 
-_SHORTEST_HIDDEN = 8
+SHORTEST_SECRET = 8
 """A captured text that is shorter is an id rather than a token."""
 SHORTEST_FED = 4
 """Without each shorter text a message would say nothing."""
@@ -31,14 +31,7 @@ class Mask:
 
     def hide(self, secret: str, instead: str) -> None:
         """Show `instead` wherever a text stands, also as JSON, a URL, HTML or an error has it."""
-        escaped = [json.dumps(secret, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
-        forms = {secret, repr(secret)[1:-1], repr(secret.encode("utf-8", "replace"))[2:-1]}
-        coded = {quote(secret, safe=safe, errors="replace") for safe in ("", "/")}
-        coded.add(quote_plus(secret, errors="replace"))
-        forms |= coded | {_CODED.sub(lambda found: found[0].lower(), form) for form in coded}
-        forms |= {*escaped, *(form.replace("/", r"\/") for form in escaped)}
-        forms |= {html.escape(secret, quote=quotes) for quotes in (False, True)}
-        self._instead |= {form: instead for form in forms if form}
+        self._instead |= {form: instead for form in forms_of(secret)}
         # Whoever hides twice finds nothing of a secret in what is shown already.
         self._instead[instead] = instead
         self._pattern = None
@@ -46,7 +39,7 @@ class Mask:
     def hide_captured(self, name: str, value: Value) -> None:
         """Show the name of a captured value in its place, and in that of all that is in it."""
         for part in _parts(value):
-            self._hide_all_of(plain_text(part), name, _SHORTEST_HIDDEN)
+            self._hide_all_of(plain_text(part), name, SHORTEST_SECRET)
 
     def hide_fed(self, name: str, value: Value) -> None:
         """Show the name of a feeder's value in its place; numbers of a range are no secret."""
@@ -54,12 +47,7 @@ class Mask:
             self._hide_all_of(value, name, SHORTEST_FED)
 
     def _hide_all_of(self, text: str, name: str, shortest: int) -> None:
-        found = [text, text.strip()]
-        # A token behind its scheme: a server that refuses it may repeat it alone.
-        _, _, token = found[1].partition(" ")
-        if len(token) >= _SHORTEST_HIDDEN:
-            found.append(token)
-        for one in found:
+        for one in pieces_of(text):
             if len(one) >= shortest and one not in self._instead:
                 self.hide(one, f"{{{{{name}}}}}")
 
@@ -105,6 +93,30 @@ class Mask:
         if isinstance(node, Sequence):
             return [self._tree(child) for child in node]
         return node
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return what of a text a server may repeat alone.
+
+    Without the blanks around it, and a token without its scheme.
+    """
+    bare = text.strip()
+    _, _, token = bare.partition(" ")
+    return list(dict.fromkeys([text, bare, *([token] if len(token) >= SHORTEST_SECRET else [])]))
+
+
+def forms_of(secret: str) -> set[str]:
+    """Return the texts as which one may stand somewhere."""
+    if secret.isalnum() and secret.isascii():
+        return {secret}
+    escaped = [json.dumps(secret, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
+    forms = {secret, repr(secret)[1:-1], repr(secret.encode("utf-8", "replace"))[2:-1]}
+    coded = {quote(secret, safe=safe, errors="replace") for safe in ("", "/")}
+    coded.add(quote_plus(secret, errors="replace"))
+    forms |= coded | {_CODED.sub(lambda found: found[0].lower(), form) for form in coded}
+    forms |= {*escaped, *(form.replace("/", r"\/") for form in escaped)}
+    forms |= {html.escape(secret, quote=quotes) for quotes in (False, True)}
+    return {form for form in forms if form}
 
 
 def _parts(value: Any) -> Iterator[Any]:

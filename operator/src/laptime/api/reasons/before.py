@@ -75,8 +75,10 @@ BEFORE = Section(
         ),
         Reason(
             "ScenarioTextMissing",
-            "a ConfigMap or a key that the scenario takes SQL or a table from is not there",
-            "create it with the command of the message, within `startupTimeout`",
+            "a ConfigMap or a key that the scenario takes SQL or a table from is not there, or is "
+            "no text in UTF-8",
+            "create it with the command of the message, within `startupTimeout`; convert what is "
+            "no text, for which nobody waits",
         ),
         Reason(
             "ScenarioNotUnderstood",
