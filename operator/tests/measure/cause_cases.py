@@ -27,16 +27,18 @@ from laptime.measure.by_design import ByDesign
 from laptime.measure.causes import limited_by
 
 
-def latency(mean: float, least: float | None = None, spread: float = 1.0) -> Latency:
+def latency(
+    half: float, least: float | None = None, spread: float = 1.0, mean: float | None = None
+) -> Latency:
     return Latency(
-        min_seconds=mean if least is None else least,
-        mean_seconds=mean,
-        p50_seconds=mean,
-        p80_seconds=mean * spread,
-        p90_seconds=mean * spread,
-        p99_seconds=2 * mean * spread,
-        p999_seconds=3 * mean * spread,
-        max_seconds=4 * mean * spread,
+        min_seconds=half if least is None else least,
+        mean_seconds=half if mean is None else mean,
+        p50_seconds=half,
+        p80_seconds=half * spread,
+        p90_seconds=half * spread,
+        p99_seconds=2 * half * spread,
+        p999_seconds=3 * half * spread,
+        max_seconds=4 * half * spread,
     )
 
 
@@ -60,6 +62,9 @@ def of_nodes(source: Source, node: str, *parts: str) -> TrialUsage:
         ],
         nodes=[NodeUsage(node=node, cpus=2, busy_share=0.97)],
     )
+
+
+SEARCH = Load.model_validate({"name": "limit", "saturation": {"p99": "1s"}})
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class Trial:
     """Tiers of which nobody read what they said."""
     generator: float | None = 0.3
     known: Mapping[str, Any] = field(default_factory=dict)
+    """All requests are of one kind where it says nothing else."""
     usage: TrialUsage | None = None
     watched: bool = True
     nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -173,7 +179,7 @@ def cause_of(trial: Trial) -> LimitedBy:
             database=None if "postgres" in trial.silent else trial.database or _IDLE_DATABASE,
         ),
         trial.generator,
-        ByDesign(**trial.known),
+        ByDesign(**{"one_kind": True, **trial.known}),
         trial.services,
         trial.paths,
     )
@@ -836,6 +842,136 @@ CASES = {
         Trial(topology={}, rate=80.0, server_time=latency(0.4, least=0.05, spread=2.0)),
         Cause.UNKNOWN,
         "nothing that was watched was at its limit",
+    ),
+    "quick and slow requests that all wait at once": (
+        Trial(
+            load=closed(64),
+            topology={},
+            rate=1060.0,
+            server_time=latency(0.1, least=0.001, spread=1.01, mean=0.0604),
+            known={"wait_seconds": 0.06, "one_kind": False},
+        ),
+        Cause.OFFERED_LOAD,
+        "64 connections with one request each, a mean response time of 60.4 ms (60 ms are what the "
+        "scenario waits)",
+    ),
+    "quick and slow statements of one endpoint that all run at once": (
+        Trial(
+            load=closed(30),
+            topology={"postgres": {}},
+            server=LARGE_POOL,
+            rate=2400.0,
+            server_time=latency(0.02, least=0.0006, spread=1.1, mean=0.0125),
+            database=waiting({"Timeout:PgSleep": 28.0}),
+        ),
+        Cause.OFFERED_LOAD,
+        "30 connections with one request each",
+    ),
+    "quick and slow requests of unknown length": (
+        Trial(
+            topology={},
+            rate=80.0,
+            server_time=latency(0.4, least=0.05, spread=1.02),
+            known={"one_kind": False},
+        ),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "the fastest of many answers is no first one": (
+        Trial(
+            load=closed(64),
+            topology={},
+            rate=6400.0,
+            server_time=latency(0.01, least=0.0045, spread=1.26),
+        ),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "threads of unknown number, of a server that is somewhat unsteady": (
+        Trial(
+            load=closed(16),
+            topology={},
+            rate=160.0,
+            server_time=latency(0.1, least=0.0256, spread=1.15),
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "worked on about 4.1 at once",
+    ),
+    "in a search no connections begin at once": (
+        Trial(
+            load=SEARCH,
+            topology={},
+            rate=80.0,
+            server_time=latency(0.4, least=0.05, spread=1.02),
+        ),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "users who think do not begin at once": (
+        Trial(
+            topology={},
+            rate=60.0,
+            server_time=latency(0.4, least=0.05, spread=1.02),
+            known={"think_seconds": 0.1},
+        ),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "requests that wait for the upstream queue for no connection": (
+        Trial(
+            load=closed(64),
+            topology={"postgres": {}, "upstream": {"latency": "100ms"}},
+            server={**POOL_OF_5, "workers": 1},
+            rate=620.0,
+            cores={"server": 0.5},
+            server_time=latency(0.103),
+            database=connections(3.9, 1.0, seconds=39.0),
+            known={"upstream_seconds": 0.0952},
+        ),
+        Cause.UPSTREAM,
+        "the upstream takes 95.2 ms for a request, 92% of the time that the server takes",
+    ),
+    "requests that wait on purpose queue for no connection": (
+        Trial(
+            load=closed(64),
+            topology={"postgres": {}},
+            server={**POOL_OF_5, "workers": 1},
+            rate=620.0,
+            cores={"server": 0.5},
+            server_time=latency(0.103),
+            database=connections(3.9, 1.0, seconds=39.0),
+            known={"wait_seconds": 0.0952},
+        ),
+        Cause.OFFERED_LOAD,
+        "(95.2 ms are what the scenario waits)",
+    ),
+    "a full pool beside requests that wait for the upstream": (
+        Trial(
+            load=closed(128),
+            topology={"postgres": {}, "upstream": {"latency": "100ms"}},
+            server={**POOL_OF_5, "workers": 1},
+            rate=770.0,
+            cores={"server": 0.6},
+            server_time=latency(0.166),
+            database=connections(4.9, 1.0, seconds=49.0),
+            known={"upstream_seconds": 0.0952},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 5 connections to the database; 73.3 of them waited for the upstream or on "
+        "purpose and 4.9 ran a statement, up to 5.0 were in use",
+    ),
+    "a full pool of transactions that are open while they ask the upstream": (
+        Trial(
+            load=closed(8),
+            topology={"postgres": {}, "upstream": {"latency": "100ms"}},
+            server={**POOL_OF_5, "workers": 1},
+            rate=48.0,
+            server_time=latency(0.166),
+            database=waiting({}, 0.2, idle_in_transaction=4.7),
+            known={"upstream_seconds": 0.1},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "4.7 had a transaction open",
     ),
     "the upstream's own time": (
         Trial(topology={}, rate=300, server_time=latency(0.105), known={"upstream_seconds": 0.1}),

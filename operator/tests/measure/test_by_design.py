@@ -209,7 +209,7 @@ def test_only_right_answers_have_asked_it() -> None:
 
 
 def test_a_run_without_an_upstream_waits_for_none() -> None:
-    assert known("upstream", GO, {"users": figures(100, 0.01)}) == ByDesign()
+    assert known("upstream", GO, {"users": figures(100, 0.01)}) == ByDesign(one_kind=True)
 
 
 def test_nothing_is_known_of_a_script_of_ones_own() -> None:
@@ -218,6 +218,14 @@ def test_nothing_is_known_of_a_script_of_ones_own() -> None:
     requests = scenarios()["upstream"].requests
     own = by_design(spec.servers[0], spec.topology, spec.load("own"), endpoints, requests)
     assert own == ByDesign()
+
+
+def test_requests_are_of_one_kind_where_one_endpoint_is_asked() -> None:
+    assert known("apibench", GO, {"hi": figures(100, 0.01)}).one_kind
+    assert not known("apibench", GO, dict.fromkeys(("hi", "posts"), figures(100, 0.01))).one_kind
+    # Of what was never answered there are no times.
+    wrong = {"hi": figures(100, 0.01), "posts": figures(0, 0.01, errors=9)}
+    assert known("apibench", GO, wrong).one_kind
 
 
 @pytest.mark.parametrize(

@@ -381,6 +381,21 @@ def test_a_full_pool_in_front_of_a_lock_is_named_beside_it() -> None:
     assert (found.cause, found.also) == (Cause.POSTGRES_LOCKS, [Cause.DATABASE_CONNECTIONS])
 
 
+def test_an_upstream_that_takes_most_of_the_time_is_named_beside_a_full_pool() -> None:
+    found = cause_of(
+        Trial(
+            load=closed(90),
+            topology={"postgres": {}, "upstream": {"latency": "100ms"}},
+            server={"databaseConnections": 5, "workers": 1},
+            rate=770.0,
+            server_time=latency(0.117),
+            database=connections(4.9, 1.0, seconds=49.0),
+            known={"upstream_seconds": 0.0952},
+        )
+    )
+    assert (found.cause, found.also) == (Cause.DATABASE_CONNECTIONS, [Cause.UPSTREAM])
+
+
 @pytest.mark.parametrize("waits", [1.6, 2.0, 2.4], ids=str)
 def test_between_a_free_lock_and_one_for_half_it_is_not_known(waits: float) -> None:
     # 5 connections: one lock with 1.5 in its queue is taken for 0.9 of the time, half are 2.5.

@@ -27,6 +27,13 @@ class ByDesign:
     only_database: bool = False
     """The database is all that a request can wait for: each asks it and nothing else, and a single
     process takes on all requests that there are."""
+    one_kind: bool = False
+    """All requests are of one endpoint: they have one service time, as far as anybody knows."""
+
+    @property
+    def elsewhere_seconds(self) -> float:
+        """What a request waits for at the server that any number of others may wait for too."""
+        return self.upstream_seconds + self.wait_seconds
 
 
 def by_design(
@@ -58,6 +65,7 @@ def by_design(
         wait_seconds=waits / total,
         think_seconds=think_times(load, endpoints, requests)[0],
         only_database=_only_database(server, [by_name[name] for name in right]),
+        one_kind=len(right) == 1,
     )
 
 

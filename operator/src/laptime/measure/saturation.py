@@ -581,8 +581,9 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     its CPU time and its waiting for a CPU, and PgBouncer's, come on top; and the time on a longer
     way, which is less where a driver sends statements before the answer to the last.
 
-    Where a request can wait for nothing else, those that are more than the connections and are not
-    being computed wait for one.
+    A request that waits for the upstream or on purpose queues for none; it may have one, with a
+    transaction that is open. Where a request can wait for nothing else, those that are more than
+    the connections and are not being computed wait for one.
     """
     database, pool = scene.tiers.database, scene.tiers.pool
     if scene.topology.postgres is None or database is None:
@@ -599,11 +600,15 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     # A transaction waits while the server computes or a statement is on its way.
     open_ = max(running, database.active_mean + idle)
     held = min(1.0, max(open_, running + computing + scene.statements_delayed) / size)
+    elsewhere = scene.figures.requests_per_second * known.elsewhere_seconds
     # With every connection taken, and as many requests computing without one as may be.
-    queued = scene.at_server - computing >= _QUEUED_PER_SLOT * size
+    without = computing + max(0.0, elsewhere - idle)
+    queued = scene.at_server - without >= _QUEUED_PER_SLOT * size
+    there = f"{elsewhere:.1f} of them waited for the upstream or on purpose and {running:.1f} ran"
     said = (
         f"{scene.at_server:.1f} requests were at the server, whose pool has {size} connections to "
-        f"the database; {running:.1f} of them ran a statement"
+        f"the database; {there if elsewhere >= _SHOWN_IDLE else f'{running:.1f} of them ran'} a "
+        "statement"
     )
     if idle >= _SHOWN_IDLE:
         said += (

@@ -57,8 +57,8 @@ def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
         return None
     # Of one request for each worker that computed at all none waits for another's.
     computing = sum(one.cores >= SHOWN_CORES for one in alike)
-    waits = known.wait_seconds + known.upstream_seconds
-    elsewhere = scene.figures.requests_per_second * waits + scene.statements_delayed
+    elsewhere = scene.figures.requests_per_second * known.elsewhere_seconds
+    elsewhere += scene.statements_delayed
     if scene.at_server - elsewhere - computing < _WAITING:
         return None
     lowest, highest = others[-1].cores, others[0].cores
