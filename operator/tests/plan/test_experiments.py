@@ -159,6 +159,21 @@ def test_more_workers_of_an_image_are_told_of_as_many_connections_as_before(work
         f"{2 * workers} workers instead of {workers}, {8 * workers} database connections, if each "
         f"worker has a pool of its own, instead of {4 * workers}"
     )
+    ifs = ["the image heeds DATABASE_CONNECTIONS"]
+    ifs += ["each worker has a pool of its own"] if workers > 1 else []
+    assert made.arms[1].change == (
+        f"{8 * workers} database connections, if {' and '.join(ifs)}, instead of {4 * workers}"
+    )
+
+
+def test_what_an_image_has_more_of_rests_on_what_it_does_with_its_variables() -> None:
+    before = server(preset=None, image="shop:1", threads=4)
+    made = experiment(spec_of(before), "mine", [WORKERS, THREADS], ["closed"], 5)
+    assert [arm.change for arm in made.arms[:2]] == [
+        "2 workers, if the image heeds WORKERS, instead of 1, 10 database connections, if each "
+        "worker has a pool of its own, instead of 5",
+        "8 threads, if the image heeds THREADS, instead of 4",
+    ]
 
 
 def test_what_differs_is_said_with_both_numbers() -> None:

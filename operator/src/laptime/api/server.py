@@ -155,6 +155,11 @@ class Server(Model):
         return self.service is not None or self.health_path is not None
 
     @property
+    def knows_workers(self) -> bool:
+        """Whether it is known how many workers it has: of an image by what the run says alone."""
+        return self.preset is not None or self.workers is not None
+
+    @property
     def worker_count(self) -> int:
         """How many workers it is told to have."""
         return self.workers or 1

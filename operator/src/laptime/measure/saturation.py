@@ -317,7 +317,7 @@ def worker_without_pause(scene: Scene) -> Resource | None:
         return None
     peak = max(used.cores_mean, used.cores_peak or 0.0)
     if (
-        not knows_threads(server)
+        not server.knows_workers
         or server.worker_count != 1
         or peak > ONE_THREAD
         or used.cores_mean < RUNS_AT_LEAST
@@ -340,7 +340,7 @@ def thread_of_unknown_server(scene: Scene) -> str | None:
     An image of a user's own that says no `workers` may have one thread or several.
     """
     server, used = scene.server, scene.component("server")
-    if knows_threads(server) or used is None or used.cores_mean is None:
+    if server.knows_workers or used is None or used.cores_mean is None:
         return None
     waiting = used.cpu_waiting_share or 0.0
     peak = max(used.cores_mean, used.cores_peak or 0.0)
@@ -363,11 +363,6 @@ def delay_held_back(scene: Scene) -> str | None:
         f"the delay was held back by its CPU limit in {held:.0%} of the time: it took longer than "
         "was asked for"
     )
-
-
-def knows_threads(server: Server) -> bool:
-    """Return whether it is known how many threads of a server compute: `workers`."""
-    return server.preset is not None or server.workers is not None
 
 
 def waits_in_postgres(scene: Scene, slots: Sequence[Resource]) -> list[Waiting]:
@@ -449,7 +444,7 @@ def _server_cpu(scene: Scene) -> Resource | None:
         return None
     limits = _limits(server.resources)
     peak = max(used.cores_mean, used.cores_peak or 0.0)
-    if not knows_threads(server):
+    if not server.knows_workers:
         found = _of_limit(Cause.SERVER_CPU, "the server", used, limits)
         return max(
             (one for one in (found, _one_core(used, peak)) if one is not None),

@@ -15,7 +15,6 @@ from laptime.measure.saturation import (
     SHOWN_CORES,
     Resource,
     Scene,
-    knows_threads,
 )
 
 _UNEVEN = 0.8
@@ -39,7 +38,7 @@ def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
     workers = processes_of(server)
     if (
         used is None
-        or not knows_threads(server)
+        or not server.knows_workers
         or not 2 <= workers <= MOST_PROCESSES
         or (used.throttled_share or 0.0) >= _HELD_BACK
     ):

@@ -233,9 +233,9 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
     """Return how an arm differs from the unchanged server of a run, for people."""
     tiers, before_them, parts = spec.topology_of(arm), spec.topology_of(unchanged), []
     for what, after, before in (
-        ("workers", arm.worker_count, unchanged.worker_count),
-        ("threads", _threads(arm), _threads(unchanged)),
-        (_pools(arm), server_connections(arm), server_connections(unchanged)),
+        (_workers(unchanged), arm.worker_count, unchanged.worker_count),
+        (_if("threads", arm, "the image heeds THREADS"), _threads(arm), _threads(unchanged)),
+        (_pools(unchanged, arm), server_connections(arm), server_connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
         *(
             (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
@@ -250,11 +250,22 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
     return ", ".join(parts)
 
 
-def _pools(arm: Server) -> str:
-    if arm.preset is None and arm.worker_count > 1:
-        # Nobody knows what workers of an image are.
-        return "database connections, if each worker has a pool of its own,"
-    return "database connections"
+def _workers(unchanged: Server) -> str:
+    heeded = [] if unchanged.knows_workers else ["the image heeds WORKERS"]
+    return _if("workers", unchanged, *heeded)
+
+
+def _pools(unchanged: Server, arm: Server) -> str:
+    told = unchanged.database_connections != arm.database_connections
+    heeded = ["the image heeds DATABASE_CONNECTIONS"] if told else []
+    # Nobody knows what workers of an image are.
+    several = ["each worker has a pool of its own"] if arm.worker_count > 1 else []
+    return _if("database connections", arm, *heeded, *several)
+
+
+def _if(what: str, server: Server, *ifs: str) -> str:
+    """Return what there is more of; of an image it rests on what nobody can see."""
+    return f"{what}, if {' and '.join(ifs)}," if ifs and server.preset is None else what
 
 
 def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
