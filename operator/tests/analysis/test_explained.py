@@ -7,8 +7,12 @@ from dataclasses import replace
 import pytest
 
 from laptime.analysis.explained import Explained, Finding, explained, said_of
+from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
+from laptime.api.server import Server
+from laptime.api.usage import RowUsage, Source
 from laptime.plan import Trial
+from laptime.report.status import status_rows
 from tests.analysis.runs import Outcome as Measured
 from tests.analysis.runs import Script, make_spec, summary_of
 
@@ -68,6 +72,9 @@ def test_of_response_times_the_gain_is_how_many_times_as_short() -> None:
     assert found.gain.low is not None
     assert found.gain.high is not None
     assert found.gain.low < found.gain.value < found.gain.high
+    assert found.compared_by.value == "p99"
+    assert said_of(found).startswith("confirmed: 3.9")
+    assert " as short a p99 with 10 database connections instead of 5" in said_of(found)
 
 
 def test_what_was_not_measured_confirms_and_refutes_nothing() -> None:
@@ -93,6 +100,71 @@ def test_doubts_of_either_side_are_said() -> None:
 
     found = said_by(busy)
     assert found.why.startswith("doubtful: ")
+
+
+def test_doubts_that_a_large_status_has_no_room_for_are_still_doubts() -> None:
+    def busy(trial: Trial) -> Measured:
+        return Measured(1000.0 * (1.6 if trial.server != "mine" else 1), busiest_thread=0.99)
+
+    spec = make_spec(*NAMES)
+    arm = spec.servers[1].model_copy(update={"database_connections": 10})
+    spec = spec.model_copy(update={"servers": [spec.servers[0], arm]})
+    rows = summary_of(spec, busy).rows
+    (whole,) = explained(spec, rows)
+    assert whole.why.startswith("doubtful: the generator used 99%")
+    (short,) = explained(spec, status_rows(rows, 1))
+    assert short.finding is Finding.CONFIRMED
+    assert short.why == "doubtful: its report says why"
+
+
+IMAGE = Server.model_validate({"name": "mine", "image": "registry.example/mine:1"})
+
+
+def with_workers(
+    gain: float, peak: float | None, unchanged: Server = IMAGE, peak_before: float = 1.0
+) -> Explained:
+    """Return what an arm with a second worker gives, whose use of its CPU had this peak."""
+    arm = unchanged.model_copy(
+        update={"name": "mine-workers", "workers": 2 * unchanged.worker_count}
+    )
+    spec = make_spec(*NAMES).model_copy(update={"servers": [unchanged, arm]})
+    rows = []
+    for row in summary_of(spec, gaining(*[gain * one for one in (1.0, 1.01, 0.99, 1, 1)])).rows:
+        of_row = peak if row.server == arm.name else peak_before
+        usage = RowUsage(source=Source.AGENT, cores_mean=of_row, cores_peak=of_row)
+        limited_by = LimitedBy(cause=Cause.UNKNOWN, evidence="0.5 of the 2")
+        rows.append(row.model_copy(update={"usage": usage, "limited_by": limited_by}))
+    (found,) = explained(spec, rows)
+    return found
+
+
+def test_more_workers_of_an_image_that_may_not_heed_them_are_not_refuted() -> None:
+    same = with_workers(1.0, peak=1.02)
+    assert (same.finding, same.then) == (Finding.NOT_KNOWN, None)
+    assert same.gain is not None
+    assert same.change.startswith("2 workers, if the image heeds WORKERS, instead of 1, ")
+    assert same.why == (
+        "whether mine-workers had more workers nobody knows: it never used more than 1.02 cores"
+    )
+    unwatched = with_workers(1.0, peak=None)
+    assert unwatched.finding is Finding.NOT_KNOWN
+    assert unwatched.why == (
+        "whether mine-workers had more workers nobody knows: nobody read what it used"
+    )
+    # Of several threads one more or less is not seen.
+    assert with_workers(1.0, peak=3.1, peak_before=3.0).finding is Finding.NOT_KNOWN
+
+
+def test_more_workers_that_ran_or_made_it_faster_are_judged() -> None:
+    ran = with_workers(1.0, peak=1.4)
+    assert (ran.finding, ran.why) == (Finding.REFUTED, "")
+    assert ran.then is not None
+    assert with_workers(1.6, peak=1.02).finding is Finding.CONFIRMED
+    for heeds in (
+        IMAGE.model_copy(update={"workers": 1}),
+        Server.model_validate({"name": "mine", "preset": "axum-sqlx"}),
+    ):
+        assert with_workers(1.0, peak=1.02, unchanged=heeds).finding is Finding.REFUTED
 
 
 SEARCH = Load.model_validate({"name": "limit", "saturation": {"p99": "50ms"}})
@@ -147,6 +219,7 @@ def test_what_is_doubtful_or_not_known_is_said_with_it() -> None:
         f"{clean} (doubtful: others used 0.8 cores)"
     )
     unknown = replace(found, finding=Finding.NOT_KNOWN, gain=None, why="there is no factor")
+    assert said_of(found).startswith("confirmed: 1.62x (")
     assert said_of(unknown) == (
         "not known: 10 database connections instead of 5 (there is no factor)"
     )

@@ -104,7 +104,7 @@ def test_for_programs(
     assert (found["sameRun"], found["sameWork"]) == (True, True)
     (one,) = found["explained"]
     assert one["finding"] == finding
-    assert one["gain"]["value"] == gain
+    assert (one["gain"]["value"], one["metric"]) == (gain, "requestsPerSecond")
     assert one["server"] == "fastapi-conns"
 
 

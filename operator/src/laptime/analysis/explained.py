@@ -10,8 +10,11 @@ from laptime.analysis import wording
 from laptime.analysis.repeated import factor_of, fewest_answers
 from laptime.api.causes import LimitedBy
 from laptime.api.doubts import ASKED_AGAIN, leaves_end_open
+from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
+from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.measure.saturation import ONE_THREAD
 from laptime.plan.experiments import change
 
 WORTH = 1.05
@@ -42,8 +45,10 @@ class Explained:
     finding: Finding
     gain: Interval | None
     """How many times as good: throughput as a factor, response times as how many times as short."""
+    compared_by: Metric
+    """What the gain is of."""
     then: LimitedBy | None
-    """What limits with more of it, as the readings suspect."""
+    """What limits with more of it, as the readings suspect; None: not known."""
     why: str = ""
     """What is missing, or doubtful."""
 
@@ -51,8 +56,16 @@ class Explained:
 def said_of(one: Explained) -> str:
     """Return in words what came of a candidate: `confirmed: 1.62x (…) with 10 … instead of 5`."""
     why = f" ({one.why})" if one.why else ""
-    gain = f"{wording.factor(one.gain)} with " if one.gain is not None else ""
-    return f"{one.finding}: {gain}{one.change}{why}"
+    gain = gain_of(one)
+    return f"{one.finding}: {f'{gain} with ' if gain else ''}{one.change}{why}"
+
+
+def gain_of(one: Explained) -> str:
+    """Return a gain in words, of what it is if not throughput; empty: there is none."""
+    if one.gain is None:
+        return ""
+    gain, metric = wording.factor(one.gain), one.compared_by
+    return f"{gain} as short a {wording.metric(metric)}" if metric.is_latency else gain
 
 
 def explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> list[Explained]:
@@ -74,8 +87,23 @@ def _explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> Iterator[Ex
             if server.name == unchanged.name or row is None or before is None:
                 continue
             finding, gain, why = _found(before, row)
-            differs = change(spec, unchanged, server)
-            yield Explained(load.name, server.name, differs, finding, gain, row.limited_by, why)
+            then = row.limited_by
+            unseen = _unseen_workers(unchanged, server, before, row)
+            if unseen and finding is not Finding.CONFIRMED:
+                # The row counts on workers that it may not have.
+                then = None
+            if unseen and finding is Finding.REFUTED:
+                finding, why = Finding.NOT_KNOWN, "; ".join(filter(None, (unseen, why)))
+            yield Explained(
+                load=load.name,
+                arm=server.name,
+                change=change(spec, unchanged, server),
+                finding=finding,
+                gain=gain,
+                compared_by=row.compared_by,
+                then=then,
+                why=why,
+            )
 
 
 def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None, str]:
@@ -92,6 +120,9 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
     gain = factor_of(row.factor, row.compared_by)
     doubts = dict.fromkeys([*before.validity_reasons, *row.validity_reasons])
     why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
+    if not doubts and Validity.DOUBTFUL in (before.validity, row.validity):
+        # The status of a large run has no room for reasons.
+        why = "doubtful: its report says why"
     open_ended = None
     if gain.low is not None and gain.low >= WORTH:
         finding, open_ended = Finding.CONFIRMED, _open_ended(before)
@@ -105,6 +136,24 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
             why = "the gain has no interval: there are too few repetitions"
             return Finding.NOT_KNOWN, gain, why
     return (Finding.NOT_KNOWN, gain, open_ended) if open_ended else (finding, gain, why)
+
+
+def _unseen_workers(
+    unchanged: Server, arm: Server, before: ResultRow, row: ResultRow
+) -> str | None:
+    """Return why nobody knows whether an arm had more workers; None: it had, or was to have none.
+
+    An image that does with `WORKERS` what it likes runs on no more CPU, whatever it is told.
+    """
+    if unchanged.knows_workers or arm.worker_count == unchanged.worker_count:
+        return None
+    said = f"whether {arm.name} had more workers nobody knows"
+    peak, peak_before = (one.usage.cores_peak if one.usage else None for one in (row, before))
+    if peak is None:
+        return f"{said}: nobody read what it used"
+    if peak > ONE_THREAD * max(unchanged.worker_count, peak_before or 0.0):
+        return None
+    return f"{said}: it never used more than {peak:.2f} cores"
 
 
 def _open_ended(row: ResultRow) -> str | None:

@@ -305,6 +305,7 @@ def _wire(one: Explained) -> dict[str, Any]:
         "change": one.change,
         "finding": str(one.finding),
         "gain": one.gain.to_wire() if one.gain is not None else None,
+        "metric": str(one.compared_by),
         "thenLimitedBy": str(one.then.cause) if one.then is not None else None,
         "message": one.why,
     }
@@ -316,6 +317,7 @@ def _table(found: Sequence[Explained]) -> Table:
     from rich.text import Text
 
     from laptime.analysis import wording
+    from laptime.analysis.explained import gain_of
 
     table = Table(
         title="What more of it gives", title_justify="left", title_style="dim", box=box.SIMPLE_HEAD
@@ -323,8 +325,7 @@ def _table(found: Sequence[Explained]) -> Table:
     for heading in ("load", "more", "gain", "cause", "then limited by", ""):
         table.add_column(heading, overflow="fold")
     for one in found:
-        gain = wording.factor(one.gain) if one.gain is not None else "-"
         then = wording.cause(one.then.cause) if one.then is not None else "-"
-        cells = (one.load, one.change, gain, str(one.finding), then, one.why)
+        cells = (one.load, one.change, gain_of(one) or "-", str(one.finding), then, one.why)
         table.add_row(*map(Text, cells))
     return table
