@@ -114,7 +114,8 @@ def test_other_work_than_that_of_the_run_is_said(
     before, after = limited | {"scenarioHash": "a"}, outcome(limited, 1.5, 0.1)
     demo.statuses = [before, after | {"scenarioHash": "b"}]
     _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
-    assert "The scenario has changed since demo was measured: this is about other work." in out
+    said = "The scenario or a script has changed since demo was measured: this is about other work."
+    assert said in " ".join(out.split())
 
 
 def test_that_a_duet_is_explained_by_its_server_alone_is_said_where_the_answer_stands(
@@ -489,9 +490,125 @@ def test_what_was_tried_with_another_script_is_not_said_of_the_run(
     assert (SAID in " ".join(out.split())) is (now == "first")
 
 
+@pytest.mark.parametrize("now", ["first", "edited"])
+def test_another_script_than_that_of_the_run_is_other_work(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, now: str
+) -> None:
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    run = demo.objects[f"{RUNS}/demo"]
+    for one, its in ((run, "first"), (experiment, now)):
+        one["spec"]["loads"] = [{"name": "closed", "script": {"configMap": "mine"}}]
+        one["status"] = {**one["status"], "scripts": [{"configMap": "mine", "hash": its}]}
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    said = "The scenario or a script has changed since demo was measured: this is about other work."
+    assert (said in " ".join(out.split())) is (now == "edited")
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    assert json.loads(out)["sameWork"] is (now == "first")
+
+
+ARM: dict[str, dict[str, Any]] = {
+    "another image": {"preset": None, "image": "mine:2"},
+    "a variable": {"env": [{"name": "TURBO", "value": "1"}]},
+    "more memory": {"resources": {"memory": "2Gi"}},
+    "nothing more": {"databaseConnections": 5},
+    "another way to give connections back": {"topology": {"pgbouncer": {"poolMode": "statement"}}},
+}
+
+
+@pytest.mark.parametrize("why", ARM)
+def test_an_arm_that_differs_in_what_is_not_said_says_nothing_of_the_run(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, why: str
+) -> None:
+    demo.objects[f"{RUNS}/demo"]["spec"]["topology"] = {"postgres": {}, "pgbouncer": {}}
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    _, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert "tried" in out
+    experiment["spec"]["servers"][1] |= ARM[why]
+    code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert (code, "tried" in out) == (0, False)
+
+
+def suspecting(demo: Any, limited: Status, *causes: list[str]) -> None:
+    """Have the server be measured under as many loads as there are causes of each."""
+    spec = demo.objects[f"{RUNS}/demo"]["spec"]
+    (load,), (row, _) = spec["loads"], limited["results"]
+    names = [f"load-{number}" for number in range(len(causes))]
+    spec["loads"] = [{**load, "name": name} for name in names]
+    limited["results"] = [
+        {**row, "load": name, "limitedBy": {"cause": first, "evidence": "0.9", "also": also}}
+        for name, (first, *also) in zip(names, causes, strict=True)
+    ]
+
+
+def test_what_cannot_be_tried_takes_no_place_of_what_can(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    outside = ["postgresCpu", "haproxyCap", "haproxyCpu"]
+    suspecting(demo, limited, [*outside, "databaseConnections"])
+    demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
+    assert out.count("Not tried: ") == len(outside)
+
+
+def test_no_more_is_tried_than_can_be_paid_for(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.objects[f"{RUNS}/demo"]["spec"]["topology"] = {
+        "postgres": {},
+        "pgbouncer": {},
+        "haproxy": {"maxConnections": 8},
+    }
+    also = ["pgbouncerPool", "haproxyCap", "serverCpu"]
+    suspecting(demo, limited, ["databaseConnections", *also])
+    demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    (applied,) = demo.applied
+    names = [one["name"] for one in applied["spec"]["servers"]]
+    assert names == ["fastapi", "fastapi-conns", "fastapi-pool", "fastapi-cap", "fastapi-all"]
+
+
+def test_a_load_of_which_nothing_can_be_tried_is_not_driven(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, ["haproxyCap"], ["databaseConnections"])
+    demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["loads"]] == ["load-1"]
+
+
+def explained_status(limited: Status) -> Status:
+    """Return the status with a row for each of two servers."""
+    row = limited["results"][-1]
+    return {**limited, "results": [row, copy.deepcopy(row)]}
+
+
+def test_what_is_invalid_is_said_to_be_invalid_and_not_to_be_unmeasured(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    for row in limited["results"]:
+        del row["limitedBy"]
+        row |= {"validity": "invalid", "validityReasons": ["2% of the requests failed"]}
+    _, _, err = call(laptime, kubeconfig, "--server", "fastapi")
+    said = " ".join(err.split())
+    assert "Nothing is suspected of fastapi: its figures are invalid" in said
+    assert "2% of the requests failed" in said
+    assert demo.applied == []
+
+
 @pytest.mark.parametrize(
     "why",
-    ["another server", "another scenario", "another load", "other tiers", "goes on", "another run"],
+    [
+        "another server",
+        "another scenario",
+        "another load",
+        "other tiers",
+        "another generator",
+        "goes on",
+        "another run",
+    ],
 )
 def test_what_was_not_tried_on_this_run_is_not_said_of_it(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, why: str
@@ -505,6 +622,8 @@ def test_what_was_not_tried_on_this_run_is_not_said_of_it(
         experiment["spec"]["loads"][0]["timeout"] = "7s"
     elif why == "other tiers":
         experiment["spec"]["topology"]["postgres"] = {"resources": {"cpu": "3"}}
+    elif why == "another generator":
+        experiment["spec"]["generator"] = {"parallelism": 2}
     elif why == "goes on":
         experiment["status"]["state"] = "Running"
     else:

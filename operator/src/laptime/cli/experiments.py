@@ -11,7 +11,7 @@ from laptime.analysis.run_differences import placed_otherwise
 from laptime.api.status import State
 from laptime.cli.mistakes import Mistake
 from laptime.cli.stored_results import stored_results
-from laptime.plan.experiments import besides
+from laptime.plan.experiments import besides, says_all
 from laptime.report import Experiment
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def experiments_of(cluster: Cluster, run: Run) -> list[Experiment]:
     """Return what experiments on the servers of a run have found; those that go on say nothing.
 
     Nor do those that tried other work, since the scenario or a script was changed, another server,
-    or another load. Where they had other images or nodes it is said. Anybody can write the label
-    that they are found by.
+    another load, or something else than more of what they say. Where they had other images or nodes
+    it is said. Anybody can write the label that they are found by.
     """
     return [
         found
@@ -47,7 +47,7 @@ def _found(cluster: Cluster, one: Run, run: Run) -> list[Experiment]:
         for load in spec.loads
         if load in before.loads
         and any(its.load == load.name for its in every)
-        and _same_script(load, one, run)
+        and same_script(load, one, run)
     ]
     if not loads:
         return []
@@ -66,7 +66,7 @@ def _found(cluster: Cluster, one: Run, run: Run) -> list[Experiment]:
     ]
 
 
-def _same_script(load: Load, one: Run, run: Run) -> bool:
+def same_script(load: Load, one: Run, run: Run) -> bool:
     """Return whether a load had the same script both times, as far as that is known."""
     now, before = (
         {its.config_map: its.hash for its in of.status.scripts or []} for of in (one, run)
@@ -130,10 +130,21 @@ _USED: Mapping[str, Callable[[TrialResult], Mapping[str, Collection[str]]]] = {
 
 
 def _of_this_server(spec: BenchmarkRunSpec, before: BenchmarkRunSpec) -> bool:
-    """Return whether an experiment has the server as the run had it, and its tiers."""
+    """Return whether an experiment has the server as the run had it, its tiers and its generators.
+
+    And beside it nothing but that with more of what is said: who takes an experiment to try another
+    image has the label of the first one in it.
+    """
     there = [one for one in before.servers if one.name == spec.baseline_name]
     same = [one.model_copy(update={"profile": False}) for one in there]
-    return same == [spec.server(spec.baseline_name)] and _tiers(spec) == _tiers(before)
+    unchanged = spec.server(spec.baseline_name)
+    arms = [one for one in spec.servers if one.name != unchanged.name]
+    return (
+        same == [unchanged]
+        and all(says_all(spec, unchanged, one) for one in arms)
+        and _tiers(spec) == _tiers(before)
+        and spec.generator == before.generator
+    )
 
 
 def _tiers(spec: BenchmarkRunSpec) -> object:

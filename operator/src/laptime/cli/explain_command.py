@@ -147,7 +147,7 @@ def _experiment(
 
     `impossible` is what this cluster cannot give more of, and why.
     """
-    from laptime.plan.experiments import NothingToTryError, changeable, experiment, possible
+    from laptime.plan.experiments import NothingToTryError, changeable, experiment
 
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
     try:
@@ -158,35 +158,43 @@ def _experiment(
         if asked_in_vain:
             raise NothingToTryError("; ".join(asked_in_vain))
         if not chosen:
-            suspected, loads = _suspected(server, [row for row in rows if row.server == name])
-            chosen, not_tried = possible(spec, name, suspected)
-            not_tried += [why for one, why in impossible.items() if one in chosen]
-            chosen = [one for one in chosen if one not in impossible]
-            if not chosen:
-                raise NothingToTryError("; ".join(not_tried))
+            its_rows = [row for row in rows if row.server == name]
+            chosen, loads, not_tried = _suspected(spec, server, its_rows, impossible)
         return experiment(spec, name, chosen, loads, made), not_tried
     except NothingToTryError as error:
         raise Mistake(f"Nothing to try: {error}") from error
 
 
-def _suspected(server: Server, rows: Sequence[ResultRow]) -> tuple[Sequence[Resource], list[str]]:
-    """Return what is to be tried, and under which loads: those that it may limit."""
-    from laptime.plan.experiments import candidates
+def _suspected(
+    spec: BenchmarkRunSpec,
+    server: Server,
+    rows: Sequence[ResultRow],
+    impossible: Mapping[Resource, str],
+) -> tuple[list[Resource], list[str], list[str]]:
+    """Return what is to be tried, under which loads, those that it may limit, and why not more."""
+    from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError, candidates, possible
 
     causes = {row.load: row.limited_by for row in rows if row.limited_by is not None}
     # What limits a load comes before what was merely near it.
     first = [one.cause for one in causes.values()]
     near = [cause for one in causes.values() for cause in one.also]
-    chosen = candidates(server, [*first, *near])
+    suspected = candidates(server, [*first, *near])
+    if not suspected:
+        raise Mistake(_nothing(server.name, list(dict.fromkeys(first)), rows))
+    can_be, not_tried = possible(spec, server.name, suspected)
+    not_tried += [why for one, why in impossible.items() if one in can_be]
+    chosen = [one for one in can_be if one not in impossible][:MOST_CANDIDATES]
     if not chosen:
-        raise Mistake(_nothing(server.name, list(dict.fromkeys(first))))
+        raise NothingToTryError("; ".join(not_tried))
     by_load = {load: candidates(server, [one.cause, *one.also]) for load, one in causes.items()}
-    return chosen, [load for load, found in by_load.items() if set(found) & set(chosen)]
+    loads = [load for load, found in by_load.items() if set(found) & set(chosen)]
+    return chosen, loads, not_tried
 
 
-def _nothing(name: str, causes: Sequence[Cause]) -> str:
+def _nothing(name: str, causes: Sequence[Cause], rows: Sequence[ResultRow]) -> str:
     from laptime.analysis import wording
     from laptime.api.causes import Cause
+    from laptime.api.results import Validity
 
     choices = f"Write --more with what to try: {', '.join(Resource)}"
     known = [one for one in causes if one not in (Cause.UNKNOWN, Cause.OFFERED_LOAD)]
@@ -201,6 +209,10 @@ def _nothing(name: str, causes: Sequence[Cause]) -> str:
         return f"What limited {name} is not known. {choices}"
     if causes:
         return f"Nothing limited {name}: all that was sent was answered in time. {choices}"
+    invalid = next((one for one in rows if one.validity is Validity.INVALID), None)
+    if invalid is not None:
+        why = next(iter(invalid.validity_reasons), "no valid trial")
+        return f"Nothing is suspected of {name}: its figures are invalid ({why}). {choices}"
     return f"Nothing is suspected of {name}: nobody watched it, or it was not measured. {choices}"
 
 
@@ -256,6 +268,7 @@ def _announced(name: str, tried: Experiment, run: str) -> list[str]:
 def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     from laptime.analysis.explained import explained
     from laptime.api.status import State
+    from laptime.cli.experiments import same_script
     from laptime.cli.printing import open_console, print_all, print_document
     from laptime.cli.result_table import result_lines
     from laptime.cli.run_commands import where
@@ -264,6 +277,9 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     found = explained(over.spec, over.status.results or []) if over.spec is not None else []
     works = [one.status.scenario_hash for one in (run, over)]
     other_work = None not in works and works[0] != works[1]
+    other_work |= over.spec is not None and not all(
+        same_script(load, over, run) for load in over.spec.loads
+    )
     other_run = over.explains != run.uid
     otherwise = besides(run.spec, over.spec) if run.spec and over.spec else ""
     code = 0 if over.status.state is State.SUCCEEDED else 1
@@ -286,7 +302,8 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
         console.print(f"It is about an earlier run named {run.name}: --again measures anew.")
     if other_work:
         console.print(
-            f"The scenario has changed since {run.name} was measured: this is about other work."
+            f"The scenario or a script has changed since {run.name} was measured: this is about "
+            "other work."
         )
     there = where(cluster, over.namespace)
     console.print(

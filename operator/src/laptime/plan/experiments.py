@@ -98,7 +98,7 @@ def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
     Locks, disks, nodes and generators stand for nothing here: all arms of an experiment share them.
     """
     found = (resource for cause in causes for resource in _resources(server, cause))
-    return tuple(dict.fromkeys(found))[:MOST_CANDIDATES]
+    return tuple(dict.fromkeys(found))
 
 
 def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
@@ -248,6 +248,22 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
         if after != before:
             parts.append(f"{after} {what} instead of {before}")
     return ", ".join(parts)
+
+
+def says_all(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> bool:
+    """Return whether an arm differs from the unchanged server in what `change` says alone."""
+    modes = {
+        tiers.pgbouncer and tiers.pgbouncer.pool_mode
+        for tiers in map(spec.topology_of, (unchanged, arm))
+    }
+    as_before = {
+        one: getattr(unchanged, one)
+        for one in ("name", "workers", "threads", "database_connections", "topology")
+    }
+    if arm.resources is not None:
+        as_before["resources"] = arm.resources.model_copy(update={"cpu": _cpu(unchanged)})
+    same = arm.model_copy(update=as_before) == unchanged
+    return same and len(modes) == 1 and change(spec, unchanged, arm) != ""
 
 
 def _workers(unchanged: Server) -> str:
