@@ -16,6 +16,7 @@ import pytest
 from exported_metrics import exported
 from laptime.analysis import wording
 from laptime.api.isolation import Isolation, Quietness
+from laptime.reconcile.metrics import CONTROLLER
 from laptime.report.html.palette import LIGHT_SERVERS
 
 from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
@@ -175,6 +176,23 @@ def test_a_query_asks_only_for_what_is_exported(name: str) -> None:
     asked = metric_names(QUERIES[name])
     assert asked
     assert asked - exported() == set()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_name_that_others_have_too_is_asked_of_laptime_alone(name: str) -> None:
+    """A Prometheus of a whole cluster has the queues of its control plane and of all operators."""
+
+    def visit(node: Any) -> bool:
+        if isinstance(node, promql_parser.MatrixSelector):
+            node = node.vector_selector
+        named = getattr(node, "name", None)
+        if named and not named.startswith(("laptime_", "haproxy_")):
+            matchers = {one.name: one.value for one in node.matchers.matchers}
+            own = {"name": CONTROLLER, "controller": CONTROLLER}
+            assert "laptime" in matchers.get("job", "") or own.items() & matchers.items(), named
+        return True
+
+    promql_parser.walk(parsed(QUERIES[name]), visit)
 
 
 @pytest.mark.parametrize("name", PANELS)

@@ -18,6 +18,9 @@ from laptime_dashboards.selectors import quantile, rate
 
 _SILENT = "the operator is not scraped, or not running"
 _JOBS = 'job=~".*laptime-(operator|agent|prometheus)"'
+# Every operator and the control plane have metrics of these names.
+_DEPTH = 'workqueue_depth{name="benchmarkrun"}'
+_CONTROLLER = 'controller="benchmarkrun"'
 
 
 def build() -> dashboard.Dashboard:
@@ -77,7 +80,7 @@ def depth() -> stat.Panel:
         "every moment.",
         "short",
         _SILENT,
-        [newest("sum(workqueue_depth)", "runs")],
+        [newest(f"sum({_DEPTH})", "runs")],
         limits=[(20, "orange"), (100, "red")],
     )
 
@@ -96,7 +99,7 @@ def silent() -> stat.Panel:
 
 def reconcile_rate() -> timeseries.Panel:
     """Reconciles by result."""
-    counter = rate("controller_runtime_reconcile_total")
+    counter = rate(f"controller_runtime_reconcile_total{{{_CONTROLLER}}}")
     panel = time_series(
         "Reconcile rate",
         "Reconciles of a run a second, by result. Many without any run going on is a loop.",
@@ -114,7 +117,7 @@ def reconcile_rate() -> timeseries.Panel:
 
 def reconcile_errors() -> timeseries.Panel:
     """Reconciles that failed."""
-    counter = rate("controller_runtime_reconcile_errors_total")
+    counter = rate(f"controller_runtime_reconcile_errors_total{{{_CONTROLLER}}}")
     return time_series(
         "Reconcile errors",
         "Reconciles of a run that failed, a second; each is tried again. A few in an upgrade of "
@@ -135,7 +138,7 @@ def queue_depth() -> timeseries.Panel:
         "that the operator cannot keep up.",
         "short",
         _SILENT,
-        [query("sum(workqueue_depth)", "runs", step=OPERATOR_STEP)],
+        [query(f"sum({_DEPTH})", "runs", step=OPERATOR_STEP)],
         most=1,
     )
 
@@ -160,7 +163,7 @@ def runs() -> timeseries.Panel:
 
 def reconcile_times() -> timeseries.Panel:
     """How long a reconcile takes."""
-    buckets = "controller_runtime_reconcile_time_seconds_bucket"
+    buckets = f"controller_runtime_reconcile_time_seconds_bucket{{{_CONTROLLER}}}"
     return time_series(
         "Reconcile duration",
         "From the read of the run to the last action; the API server answers most of that time.",

@@ -29,7 +29,8 @@ from laptime.reconcile.views import Run, parse_time
 
 SECONDS_PATH = "/seconds"
 """Where the seconds of trials are fetched; at all other paths are the metrics."""
-_CONTROLLER = "benchmarkrun"
+CONTROLLER = "benchmarkrun"
+"""Whose reconciles and queue they are: other operators have metrics of these names."""
 _RECONCILE_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _TRIAL_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
@@ -65,21 +66,21 @@ class Metrics:
             ["controller", "result"],
             registry=self.registry,
         )
-        self._succeeded = reconciles.labels(_CONTROLLER, "success")
-        self._failed = reconciles.labels(_CONTROLLER, "error")
+        self._succeeded = reconciles.labels(CONTROLLER, "success")
+        self._failed = reconciles.labels(CONTROLLER, "error")
         self._errors = Counter(
             "controller_runtime_reconcile_errors",
             "Reconciles of a run that failed; each is tried again.",
             ["controller"],
             registry=self.registry,
-        ).labels(_CONTROLLER)
+        ).labels(CONTROLLER)
         self._reconcile_seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
             "Time of one reconcile of a run.",
             ["controller"],
             buckets=_RECONCILE_BUCKETS,
             registry=self.registry,
-        ).labels(_CONTROLLER)
+        ).labels(CONTROLLER)
         self._reasons = Counter(
             "laptime_reconcile_errors",
             "Reconciles of a run that failed, by reason.",
@@ -91,7 +92,7 @@ class Metrics:
             "Runs that something happened to and that are not reconciled since.",
             ["name"],
             registry=self.registry,
-        ).labels(_CONTROLLER)
+        ).labels(CONTROLLER)
         self._requests = Counter(
             "laptime_api_requests",
             "Requests to the API server, by method and status code (0: it was not reached).",
