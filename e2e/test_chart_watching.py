@@ -14,6 +14,7 @@ import yaml
 from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, ROOT, Tool
 from laptime.manifests.context import ImageSet
 from laptime.measure.prometheus_access import PrometheusAccess
+from laptime.reconcile.metrics import Metrics
 from test_chart import Rendered
 
 RESTRICTED = {
@@ -497,16 +498,23 @@ def test_placement_is_passed_on(render: Any) -> None:
 
 
 def test_only_the_operator_is_asked_what_the_operator_says(render: Any) -> None:
-    """A pod of a run may say anything: its labels are set, and these names are dropped."""
-    jobs = _jobs(render())
-    pattern = "laptime_(run|trial|result|second|pod|container|node|neighbour)_.*"
-    drop = {"source_labels": ["__name__"], "regex": pattern, "action": "drop"}
-    assert jobs["laptime-runs"]["metric_relabel_configs"] == [drop]
-    (kept,) = jobs["laptime-haproxy"]["metric_relabel_configs"]
-    assert kept["action"] == "keep"
-    assert "laptime" not in kept["regex"]
+    """A pod of a run may say anything: its labels are set, and no other names than its are kept."""
+    rendered = render(monitors={"enabled": True})
+    jobs = _jobs(rendered)
     for name in ("laptime-runs", "laptime-haproxy"):
+        (kept,) = jobs[name]["metric_relabel_configs"]
+        assert (kept["source_labels"], kept["action"]) == (["__name__"], "keep")
+        (endpoint,) = rendered.find("PodMonitor", name)["spec"]["podMetricsEndpoints"]
+        same = {"sourceLabels": ["__name__"], "regex": kept["regex"], "action": "keep"}
+        assert endpoint["metricRelabelings"] == [same]
+        for said in _names(Metrics().text()):
+            assert not re.fullmatch(kept["regex"], said), said
         assert not jobs[name].get("honor_labels")
+
+
+def _names(text: bytes) -> set[str]:
+    """Return the names of metrics as they are written."""
+    return set(re.findall(r"^# TYPE (\S+) ", text.decode(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("agent", [True, False])

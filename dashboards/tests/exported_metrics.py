@@ -58,6 +58,12 @@ def haproxy() -> frozenset[str]:
     return frozenset(_expanded(kept))
 
 
+def kept_of_runs() -> re.Pattern[str]:
+    """Return which names the chart's Prometheus keeps of what pods of runs say."""
+    (kept,) = re.findall(r'define "laptime.runMetrics" -}}(\S+?){{- end', SCRAPES.read_text())
+    return re.compile(kept)
+
+
 def operator() -> frozenset[str]:
     """Return the names that the operator answers a scrape with."""
     names: set[str] = set()

@@ -61,9 +61,10 @@ operator says it and however it was found, a trial's series are the same.
 {{- define "laptime.secondsWithout" -}}instance|pod|container|service|endpoint{{- end }}
 
 {{/*
-What operator and agents alone may say, whatever a pod of a run says.
+What is kept of what the other pods of runs say: generators, and exporters beside Postgres and PgBouncer. All else
+operator and agents alone may say, whatever a pod of a run says.
 */}}
-{{- define "laptime.ownMetrics" -}}laptime_(run|trial|result|second|pod|container|node|neighbour)_.*{{- end }}
+{{- define "laptime.runMetrics" -}}laptime_(generator|postgres|pgbouncer)_.*{{- end }}
 
 {{- define "laptime.prometheusConfig" -}}
 {{- $namespaces := include "laptime.watchedNamespaces" . | fromJsonArray -}}
@@ -174,7 +175,7 @@ scrape_configs:
       {{- include "laptime.runRelabeling" . | nindent 6 }}
     metric_relabel_configs:
       - source_labels: [__name__]
-        regex: {{ include "laptime.ownMetrics" . }}
-        action: drop
+        regex: {{ include "laptime.runMetrics" . }}
+        action: keep
   {{- end }}
 {{- end }}
