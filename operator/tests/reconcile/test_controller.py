@@ -14,6 +14,7 @@ from aiohttp import web
 
 from laptime.analysis.remembered import remembered
 from laptime.reconcile import observe as observing
+from laptime.reconcile import run_metrics
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
@@ -229,6 +230,65 @@ async def test_what_was_computed_of_a_run_is_forgotten_with_it() -> None:
         computed(1)
         server.remove("BenchmarkRun", "default", "demo")
         await until(lambda: computed(1) and len(asked) > 1)
+
+
+def over(name: str) -> dict[str, Any]:
+    return {**run_manifest(name), "status": {"state": "Succeeded", "storage": {"version": 1}}}
+
+
+def shown(controller: Controller) -> set[str]:
+    text = controller.metrics.text().decode()
+    return set(re.findall(r'^laptime_run_info{.*run="([^"]+)"', text, re.MULTILINE))
+
+
+async def test_older_runs_are_shown_again_when_newer_ones_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run that is over does not change any more, so nothing else says that it is there."""
+    monkeypatch.setattr(run_metrics, "MOST_RUNS", 3)
+    server = ApiServer()
+    # Of one second, so the names say which are newer.
+    for name in ("a1", "a2", "a3", "a4", "b1", "b2", "b3"):
+        server.add(over(name))
+    async with operating(server) as controller:
+        await until(lambda: shown(controller) == {"b1", "b2", "b3"})
+        server.remove("BenchmarkRun", "default", "b2")
+        await until(lambda: shown(controller) == {"a4", "b1", "b3"})
+        for name in ("b1", "b3"):
+            server.remove("BenchmarkRun", "default", name)
+        await until(lambda: shown(controller) == {"a2", "a3", "a4"})
+        asked = [path for verb, path in server.requests if verb == "get" and "/a" in path]
+        assert len(asked) == 3
+
+
+async def test_a_run_that_goes_while_it_is_read_anew_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_metrics, "MOST_RUNS", 1)
+    server = ApiServer()
+    for name in ("a1", "a2", "b1"):
+        server.add(over(name))
+    read: list[str] = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        name = request.path.rpartition("/")[2]
+        if request.method != "GET" or name not in ("a1", "a2"):
+            return None
+        answer = await server.answer(request)
+        read.append(name)
+        if name == "a2":
+            server.remove("BenchmarkRun", "default", "a2")
+            one_left = 'laptime_runs{state="Succeeded"} 1.0'
+            await until(lambda: one_left in controller.metrics.text().decode())
+        return answer
+
+    server.fault = fault
+    async with operating(server) as controller:
+        await until(lambda: shown(controller) == {"b1"})
+        server.remove("BenchmarkRun", "default", "b1")
+        await until(lambda: shown(controller) - {"b1"})
+        assert shown(controller) == {"a1"}
+        assert read == ["a2", "a1"]
 
 
 async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_run() -> None:

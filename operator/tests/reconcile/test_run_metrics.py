@@ -45,6 +45,7 @@ from laptime.api.usage import RowUsage, Source, TrialUsage
 from laptime.reconcile import run_metrics
 from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.queue import card_of
 from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
 from laptime.reconcile.views import Run, run_view
 from tests.reconcile.test_decide import run_to_the_end, spec_of
@@ -617,6 +618,23 @@ def test_the_number_of_series_is_bounded_and_the_newest_runs_are_shown() -> None
     shown = {labels["run"] for labels, _ in found["laptime_run_info"]}
     assert shown == {f"run-{number:04d}" for number in range(MOST_RUNS, 2 * MOST_RUNS)}
     assert len(found["laptime_result_trials"]) == MOST_ROWS
+
+
+def test_there_is_room_for_the_newest_of_those_that_are_left_out() -> None:
+    figures = RunFigures()
+    runs = [manifest_of(one) for one in many(2 * MOST_RUNS, RunStatus(state=State.SUCCEEDED))]
+    cards = [card_of(one) for one in runs]
+    for manifest in runs:
+        figures.see(manifest)
+    assert figures.left_out(cards) == []
+    for manifest in runs[-3:]:
+        figures.forget(manifest["metadata"]["uid"])
+    there = cards[:-3]
+    newest = there[MOST_RUNS - 3 : MOST_RUNS]
+    assert figures.left_out(there) == newest[::-1]
+    # One that is measured is shown before all that are newer.
+    measured = replace(there[0], state=State.RUNNING)
+    assert figures.left_out([measured, *there[1:]]) == [measured, *newest[:0:-1]]
 
 
 def test_the_run_that_is_measured_is_shown_although_many_newer_ones_wait() -> None:

@@ -94,6 +94,11 @@ class Store(Generic[T]):
         held = self._held.get(uid)
         return held[1] if held is not None else None
 
+    def has(self, manifest: Manifest) -> bool:
+        """Return whether an object is there, in this very version, as far as is known."""
+        held = self._held.get(manifest["metadata"]["uid"])
+        return held is not None and held[1] is not None and held[0] == version_of(manifest)
+
     def put(self, manifest: Manifest) -> None:
         """Take in an object, unless a newer version of it is known."""
         uid, version = manifest["metadata"]["uid"], version_of(manifest)

@@ -94,6 +94,7 @@ class Controller:
         metrics.queue(self._depth)
         # What was known has changed: of whose turn it is, and of what is to be accepted.
         self._turns_changed, self._news = asyncio.Event(), asyncio.Event()
+        self._gone = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -102,6 +103,7 @@ class Controller:
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._look_after(self._give_turns, self._turns_changed)),
             asyncio.create_task(self._look_after(self._accept_all, self._news)),
+            asyncio.create_task(self._look_after(self._show_older, self._gone)),
             asyncio.create_task(self._folding.run()),
             asyncio.create_task(self._history.run()),
             asyncio.create_task(self._lifetimes.run()),
@@ -147,6 +149,7 @@ class Controller:
         self._lifetimes.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
+            self._gone.set()
             self._considered -= {(uid, False), (uid, True)}
             self._not_before.pop(uid, None)
         else:
@@ -158,6 +161,22 @@ class Controller:
             self._workers[uid].look_anew()
         self.metrics.count(self._states)
         self._look_again()
+
+    async def _show_older(self) -> float:
+        """Read the runs anew that there is room to show; return when to look again, in seconds.
+
+        Of one that is over nothing more is heard.
+        """
+        for card in self.metrics.left_out(self._runs):
+            try:
+                manifest = await self.kube.get(KIND, card.namespace, card.name)
+            except KubeError as error:
+                self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                return _AGAIN_SECONDS
+            # What has changed meanwhile, or is gone, is heard of by the watch.
+            if manifest is not None and self._runs.has(manifest):
+                self.metrics.show(manifest)
+        return _LOOK_SECONDS
 
     # What is done with them ----------------------------------------------------------------
 

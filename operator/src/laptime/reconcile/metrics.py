@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from laptime.plan import Trial
 from laptime.reconcile.actions import Action, Create
 from laptime.reconcile.exposition import CONTENT_TYPE
 from laptime.reconcile.handed_on import HandedOn
+from laptime.reconcile.queue import Card
 from laptime.reconcile.run_metrics import RunFigures
 from laptime.reconcile.views import Run, parse_time
 
@@ -153,6 +154,10 @@ class Metrics:
     def show(self, manifest: Mapping[str, Any]) -> None:
         """Take in a run as the API server has it, for its figures."""
         self._figures.see(manifest)
+
+    def left_out(self, cards: Iterable[Card]) -> list[Card]:
+        """Return which of all runs there is room to show, and are not shown: the newest first."""
+        return self._figures.left_out(cards)
 
     def trials(self, run: Run, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]) -> None:
         """Set the trials that a run needs and the stored results of those that are over."""

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily
@@ -37,6 +38,7 @@ from laptime.api.usage import Source
 from laptime.manifests.context import Component
 from laptime.plan import Trial
 from laptime.reconcile.exposition import exposition
+from laptime.reconcile.queue import Card
 from laptime.reconcile.views import NotUnderstood, Run, parse_time, run_view
 
 MOST_RUNS = 50
@@ -77,6 +79,8 @@ _UNITS = {"time": "ms", "data": "bytes"}
 _QUANTILES = {"0.5": Metric.P50, "0.9": Metric.P90, "0.99": Metric.P99, "0.999": Metric.P999}
 
 
+_Rank = tuple[bool, str, tuple[str, str]]
+"""Who is measured, then who is newer, is shown before others."""
 _Sample = tuple[str, tuple[str, ...], float]
 
 
@@ -166,7 +170,7 @@ class _Shown:
         state = status.get("state") if isinstance(status, dict) else None
         # Times of the API server are ordered like their texts.
         active = isinstance(state, str) and state in _ACTIVE
-        self.rank = (active, metadata["creationTimestamp"], self.key)
+        self.rank: _Rank = (active, metadata["creationTimestamp"], self.key)
         named = {name: metadata[name] for name in _METADATA if name in metadata}
         held = {"metadata": named, "spec": manifest.get("spec"), "status": status}
         text = json.dumps(held, ensure_ascii=False, separators=(",", ":"))
@@ -242,9 +246,17 @@ class RunFigures(Collector):
             self._trials = {**self._trials, run.uid: _Trials(plan, dict(results))}
 
     def forget(self, uid: str) -> None:
-        """Drop a run that is gone; an older one takes its place when it changes."""
+        """Drop a run that is gone; an older one has room then."""
         self._runs = {other: run for other, run in self._runs.items() if other != uid}
         self._trials = {other: one for other, one in self._trials.items() if other != uid}
+
+    def left_out(self, cards: Iterable[Card]) -> list[Card]:
+        """Return which of all runs there is room for and are not shown, the newest first."""
+        room = MOST_RUNS - len(self._runs)
+        if room <= 0:
+            return []
+        others = (card for card in cards if card.uid not in self._runs)
+        return nlargest(room, others, key=_rank_of)
 
     def clear(self) -> None:
         """Drop all runs."""
@@ -291,6 +303,10 @@ class RunFigures(Collector):
                 for trial in shown:
                     families.take(_of_trial(key, told, trial, known.results.get(trial.name)))
         yield from families.all()
+
+
+def _rank_of(card: Card) -> _Rank:
+    return card.active, card.created, (card.namespace, card.name)
 
 
 def _declared() -> _Families:
