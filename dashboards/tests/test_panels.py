@@ -847,6 +847,27 @@ def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> No
     assert "agent" not in of_requests["fieldConfig"]["defaults"]["noValue"]
 
 
+SECONDS_OF_TRIALS = [
+    name for name, one in PANELS.items() if "laptime_second_" in one["targets"][0]["expr"]
+]
+
+
+@pytest.mark.parametrize("name", SECONDS_OF_TRIALS)
+def test_a_picture_of_seconds_without_data_says_that_prometheus_may_have_lost_them(
+    name: str,
+) -> None:
+    assert "does not keep them any more" in PANELS[name]["fieldConfig"]["defaults"]["noValue"]
+
+
+def test_that_no_second_is_missing_is_said_of_when_it_was_asked() -> None:
+    """Prometheus gives up what is older than it keeps, and may lose all; nobody asks again."""
+    assert len(SECONDS_OF_TRIALS) >= 5
+    description = PANELS["laptime-run: Trials with seconds that are missing"]["description"]
+    assert "lacked seconds right after the trial" in description
+    assert "prometheus.retention" in description
+    assert "everything that was counted is drawn" not in description
+
+
 @pytest.mark.parametrize("name", ["Throughput", "Results"])
 def test_what_the_throughput_of_a_search_is_stands_beside_it(name: str) -> None:
     assert (

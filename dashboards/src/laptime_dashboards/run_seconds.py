@@ -31,10 +31,11 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import EACH_SECOND, ROW, RUN, STEP, rate
 
-_NOT_OVER = (
-    "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
-    " (docs/watching.md)"
+NOT_OVER = (
+    "no trial of this time is over, or this Prometheus does not fetch the operator's seconds, or "
+    "does not keep them any more (docs/watching.md)"
 )
+"""Why there may be no seconds of trials."""
 _AGE = "time() - $since"
 """What the seconds since a phase began are fewer than, unless it is of an earlier run."""
 _REQUESTS = f'avg_over_time(laptime_second_requests{{{EACH_SECOND},whole!="false"}}[{STEP}])'
@@ -58,7 +59,7 @@ def requests() -> timeseries.Panel:
         "counted; a last second that is not whole is left out. Broken lines: the trial of the "
         "moment, warm-up included, as scraped; they give way to what was counted when it is over.",
         "reqps",
-        _NOT_OVER,
+        NOT_OVER,
         [
             of_run(
                 f"avg by (position, server, load) ({_REQUESTS})",
@@ -84,7 +85,7 @@ def latency() -> timeseries.Panel:
         "range, where a point is several seconds, their highest. The p99 is the broken line. A p99 "
         "that rises again and again is a pause of the server.",
         "s",
-        f"{_NOT_OVER}, or they were measured by a Laptime that did not give these yet",
+        f"{NOT_OVER}, or they were measured by a Laptime that did not give these yet",
         [
             # Both by one query: it is asked again with each refresh, while the run measures.
             of_run(
@@ -111,7 +112,7 @@ def errors() -> timeseries.Panel:
         "unsent, since they had waited for longer than the time-out. The kind none, at zero: the "
         "trial had no errors.",
         "reqps",
-        _NOT_OVER,
+        NOT_OVER,
         [
             of_run(
                 f"avg by (position, server, load, kind) ({counted})",
@@ -131,9 +132,10 @@ def complete() -> stat.Panel:
     whole = f"max by (trial) (laptime_trial_seconds_complete{{{RUN}}})"
     return figure(
         "Trials with seconds that are missing",
-        "Of how many trials the Prometheus that the operator asks (prometheus.url) lacks seconds, "
-        "so that the pictures of this row have gaps; results have none. 0, and it is the one asked "
-        "here: everything that was counted is drawn.",
+        "Of how many trials the Prometheus that the operator asks (prometheus.url) lacked seconds "
+        "right after the trial, so that the pictures of this row have gaps; results have none. "
+        "What it has lost since, or keeps no longer (prometheus.retention), is not counted here, "
+        "nor what another Prometheus lacks.",
         "short",
         "no trial is over yet, nobody asked Prometheus what it has, or the time range ends after "
         "the operator began anew",
@@ -153,7 +155,7 @@ def requests_since_start() -> xychart.Panel:
         "Requests/s",
         "reqps",
         _REQUESTS,
-        _NOT_OVER,
+        NOT_OVER,
     )
 
 
@@ -167,7 +169,7 @@ def cpu_since_start() -> xychart.Panel:
         "Cores",
         "short",
         f"0 * {_ELAPSED} + on (trial) group_left () sum by (trial) ({rate(pods)})",
-        f"{_NOT_OVER}, or no agent watched the server: of a Service that Laptime did not deploy "
+        f"{NOT_OVER}, or no agent watched the server: of a Service that Laptime did not deploy "
         "nobody does",
     )
 

@@ -17,6 +17,7 @@ from laptime_dashboards.panel_defaults import (
     on_the_right,
     time_series,
 )
+from laptime_dashboards.run_seconds import NOT_OVER
 from laptime_dashboards.selectors import BACKENDS, RUN, STEP, placed, rate
 
 _NO_HAPROXY = "the run has no HAProxy, or nobody watched it"
@@ -121,7 +122,7 @@ def generator_errors() -> timeseries.Panel:
         "Requests of each second without a right answer in time, by kind. The kind dropped: given "
         "up unsent. The kind none, at zero: the trial had no errors.",
         "reqps",
-        "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
+        NOT_OVER,
         [
             of_run(
                 f"avg by (position, server, kind) ({counted})",

@@ -368,7 +368,8 @@ def _declared() -> _Families:
         ),
         (
             "laptime_trial_seconds_complete",
-            "1 when Prometheus has every second of a measured trial, 0 when some are missing.",
+            "1 when Prometheus had every second of a measured trial at its end, 0 when it lacked "
+            "some.",
             _TRIAL,
         ),
         ("laptime_result_trials", "Measured trials behind a row.", _TABLE),
