@@ -597,6 +597,8 @@ def test_rights_of_people_are_a_choice(render: Any) -> None:
         ("prometheus.matchers.a-b=c", "matchers"),
         ("prometheus.matchers.__name__=up", "matchers"),
         ("prometheus.matchers.cluster=", "cluster"),
+        ("monitors.alertMatchers.a-b=c", "alertMatchers"),
+        ("monitors.alertMatchers.cluster=", "cluster"),
         ("prometheus.scrapeInterval=often", "scrapeInterval"),
         ("prometheus.retentionSize=1Gi", "retentionSize"),
         ("agent.hostPID=true", "hostPID"),

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 
@@ -525,6 +526,40 @@ def test_no_agent_is_missed_that_was_left_out(render: Any, agent: bool) -> None:
         group["rules"] = [one for one in group["rules"] if one["alert"] != "LaptimeAgentSilent"]
     rendered = render(agent={"enabled": agent}, monitors={"alerts": True})
     assert rendered.find("PrometheusRule", "laptime")["spec"] == said
+
+
+def test_alerts_may_be_of_one_cluster_where_several_are_in_one_prometheus(render: Any) -> None:
+    """Else the operator of one cluster is not missed while that of another one says something."""
+    said = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    hostile = 'a "b" \\ $1 ${2}'
+    matchers = {"cluster": "east", "region": hostile}
+    rendered = render(monitors={"alerts": True, "alertMatchers": matchers})
+    (group,) = rendered.find("PrometheusRule", "laptime")["spec"]["groups"]
+    assert [one["alert"] for one in group["rules"]] == [one["alert"] for one in said]
+    for rule, plain in zip(group["rules"], said, strict=True):
+        # Whose alert it is: there is no label of a series in it that says so.
+        assert rule["labels"] == {**plain["labels"], **matchers}
+        assert (rule["annotations"], rule.get("for")) == (plain["annotations"], plain.get("for"))
+        selectors = _selectors(rule["expr"])
+        assert [one.name for one in selectors] == [one.name for one in _selectors(plain["expr"])]
+        for one in selectors:
+            found = {matcher.name: matcher.value for matcher in one.matchers.matchers}
+            assert found.items() >= matchers.items()
+
+
+def _selectors(expr: str) -> list[promql_parser.VectorSelector]:
+    """Return what an expression reads."""
+    found: list[promql_parser.VectorSelector] = []
+
+    def visit(node: Any) -> bool:
+        if isinstance(node, promql_parser.MatrixSelector):
+            node = node.vector_selector
+        if isinstance(node, promql_parser.VectorSelector):
+            found.append(node)
+        return True
+
+    promql_parser.walk(promql_parser.parse(expr), visit)
+    return found
 
 
 def test_the_seconds_of_trials_are_the_same_series_whichever_operator_says_them(
