@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from laptime.api.resources import quantity
+
 # Also the name of the product, or of every machine: to take them out would spoil the text.
 _NO_SECRETS = frozenset({"laptime", "localhost"})
-_FACTORS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
 def describe_nodes(nodes: Sequence[Mapping[str, Any]], cpus_by_boot: Mapping[str, str]) -> str:
@@ -33,18 +34,11 @@ def _describe(node: Mapping[str, Any], cpus_by_boot: Mapping[str, str]) -> str:
     parts = [
         *filter(None, [cpus_by_boot.get(info.get("bootID", ""))]),
         f"{cores} {'core' if cores == 1 else 'cores'} ({info['architecture']})",
-        f"{_bytes(capacity['memory']) / 2**30:.1f} GiB of memory",
+        f"{quantity(capacity['memory']) / 2**30:.1f} GiB of memory",
         f"Linux {info['kernelVersion']}",
         f"Kubernetes {info['kubeletVersion']}",
     ]
     return ", ".join(parts)
-
-
-def _bytes(quantity: str) -> float:
-    found = re.fullmatch(r"(\d+)(Ki|Mi|Gi|)", quantity)
-    if found is None:
-        raise ValueError(f"{quantity!r} is no size of a node's memory")
-    return int(found[1]) * _FACTORS[found[2]]
 
 
 def cpu_model(cpuinfo: str) -> str | None:

@@ -149,7 +149,19 @@ def test_resources_that_are_set_are_request_and_limit() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("500m", 0.5), ("2", 2), ("1.5", 1.5), ("1k", 1000), ("64Mi", 2**26), ("1.5Gi", 1.5 * 2**30)],
+    [
+        ("500m", 0.5),
+        ("2", 2),
+        ("1.5", 1.5),
+        ("1k", 1000),
+        ("64Mi", 2**26),
+        ("1.5Gi", 1.5 * 2**30),
+        # As pods have it: whole thousandths, rounded up.
+        ("700m", 0.7),
+        ("1503238553600m", 1503238553.6),
+        ("1.4Gi", 1503238553.6),
+        ("1.0005", 1.001),
+    ],
 )
 def test_quantities(text: str, value: float) -> None:
     assert quantity(text) == value

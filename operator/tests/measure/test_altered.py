@@ -129,6 +129,12 @@ def test_resources_that_were_changed_are_said(asked: str, has: Any, words: list[
         ("0.5Gi", "512Mi"),
         ("1024Gi", "1Ti"),
         ("2000G", "2T"),
+        # A part of a byte is kept, to its thousandth.
+        ("1.4Gi", "1503238553600m"),
+        ("67.9G", "67900M"),
+        ("1.1234Gi", "1206241565082m"),
+        # Of less than a thousandth a whole one is made.
+        ("1.0005", "1001m"),
     ],
 )
 def test_the_same_amount_is_the_same_however_the_api_server_writes_it(
@@ -138,6 +144,25 @@ def test_the_same_amount_is_the_same_however_the_api_server_writes_it(
     same = {"requests": {"memory": written}, "limits": {"memory": written}}
     changed["spec"]["containers"][0]["resources"] = same
     assert said(changed) == []
+
+
+def test_no_number_of_cores_with_a_point_is_taken_for_another_one() -> None:
+    # As the API server writes them: 0.7 is 700m.
+    different = []
+    for thousandths in range(10, 64_001, 10):
+        changed = pod(resources={"limits": {"cpu": f"{thousandths / 1000:g}"}})
+        limits = {"cpu": f"{thousandths}m" if thousandths % 1000 else f"{thousandths // 1000}"}
+        changed["spec"]["containers"][0]["resources"]["limits"] = limits
+        different += said(changed)
+    assert different == []
+
+
+def test_a_thousandth_of_a_core_more_is_another_amount() -> None:
+    changed = pod(resources={"limits": {"cpu": "1024"}})
+    changed["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "1024001m"}
+    assert said(changed) == [
+        "the cluster gave server axum a CPU limit of 1024001m, and 1024 was asked for"
+    ]
 
 
 def test_an_image_from_elsewhere_is_said() -> None:

@@ -47,8 +47,10 @@ ADDED = (
 LIMITED = "the cluster limits the generator to 100m of CPU, and nobody asked for a limit"
 
 
-async def finished(server: ApiServer, name: str, admission: Any) -> list[Object]:
-    server.add({**run_manifest(name), "spec": spec_of(1, 1, 2).to_wire()})
+async def finished(
+    server: ApiServer, name: str, admission: Any, spec: Object | None = None
+) -> list[Object]:
+    server.add({**run_manifest(name), "spec": spec or spec_of(1, 1, 2).to_wire()})
     async with operating(server), working(server) as nodes:
         nodes.admission = admission
         await until(lambda: state(server, name) == "Succeeded")
@@ -96,6 +98,25 @@ async def test_a_shell_beside_the_database_is_said_from_the_trial_on_in_which_it
 
 async def test_a_cluster_that_changes_nothing_is_not_spoken_of() -> None:
     trials = await finished(ApiServer(), "plain", lambda _: None)
+    assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
+
+
+async def test_quantities_with_a_point_are_no_doubt_however_the_api_server_keeps_them() -> None:
+    kept = {"0.7": "700m", "1.4Gi": "1503238553600m"}
+    found: list[str] = []
+
+    def keep(pod: Object) -> None:
+        for container in pod["spec"]["containers"]:
+            for said in container["resources"].values():
+                found.extend(text for text in said.values() if text in kept)
+                said.update({what: kept.get(text, text) for what, text in said.items()})
+
+    resources = {"cpu": "0.7", "memory": "1.4Gi"}
+    document = spec_of(1, 1, 2, generator={"resources": resources}).to_wire()
+    document["servers"][0]["resources"] = resources
+    trials = await finished(ApiServer(), "points", keep, document)
+    # Two pods of each, with both as a limit and as a request; the check has a third server.
+    assert len(found) >= 16
     assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
 
 

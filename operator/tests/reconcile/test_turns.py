@@ -291,6 +291,22 @@ def test_two_servers_at_the_same_time_and_their_generators_all_count() -> None:
         assert cap_exceeded(duet, "team", turns) is not None, name
 
 
+def test_what_makes_up_a_cap_exactly_is_within_it() -> None:
+    """Three tenths, a tenth and two are more than six tenths where floats are added up."""
+    document = spec_of(1, 1, 1, topology={}).to_wire()
+    small = {"cpu": "0.1", "memory": "1.4Gi"}
+    document["generator"] = {"parallelism": 3, "resources": small}
+    document["servers"][0]["resources"] = {"cpu": "0.2", "memory": "0.7Gi"}
+    document["topology"]["postgres"] = {"resources": small}
+    run = BenchmarkRunSpec.model_validate(document)
+    for caps, fits in (
+        ({"cpu": "0.6", "memory": "6.3Gi"}, True),
+        ({"cpu": "599m"}, False),
+        ({"memory": "6.2999Gi"}, False),
+    ):
+        assert (cap_exceeded(run, "team", Turns.from_wire({"caps": {"*": caps}})) is None) == fits
+
+
 @pytest.mark.parametrize("what", ["cpu", "memory"])
 def test_no_cap_is_passed_by_leaving_out_what_it_is_about(what: str) -> None:
     turns = Turns.from_wire({"caps": {"*": {what: "1000"}, "free": {"trials": 1000}}})

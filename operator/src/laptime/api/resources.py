@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, WithJsonSchema
@@ -10,15 +12,15 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from laptime.api.base import Model, rule, rules
 
 _QUANTITY = "([0-9]+(?:[.][0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?"
-_FACTORS = {
-    None: 1.0,
-    "m": 1e-3,
-    "k": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "Ki": 2.0**10,
-    "Mi": 2.0**20,
-    "Gi": 2.0**30,
+_FACTORS: dict[str | None, int | Fraction] = {
+    None: 1,
+    "m": Fraction(1, 1000),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
 }
 
 Quantity = Annotated[
@@ -67,10 +69,22 @@ class Resources(Model):
 def quantity(text: str) -> float:
     """Return the number that a Kubernetes quantity such as `500m` or `256Mi` stands for.
 
+    What is the same for Kubernetes is the same number, however it is written.
+
+    Raises:
+        ValueError: the text is not a quantity.
+    """
+    return thousandths(text) / 1000
+
+
+def thousandths(text: str) -> int:
+    """Return how many thousandths a quantity has, rounded up, as the API server keeps it.
+
     Raises:
         ValueError: the text is not a quantity.
     """
     match = re.fullmatch(_QUANTITY, text)
     if match is None:
         raise ValueError(f"{text!r} is not a quantity: write for example 500m, 2 or 256Mi")
-    return float(match[1]) * _FACTORS[match[2]]
+    # Not by floats: of 700m they make another number than of 0.7.
+    return math.ceil(1000 * Fraction(match[1]) * _FACTORS[match[2]])

@@ -14,10 +14,8 @@ from typing import Any
 
 import jsonschema
 
-_SUFFIXES = {
-    "": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30,
-}  # fmt: skip
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
+from laptime.api.resources import quantity
+
 _NAMED = re.compile(r"(?:^|[.])([^.\[\]]+)(?:\[[^\]]*\])*")
 """The names in a path to a field, without which entry of a list it is in."""
 _ALIKE = 0.7
@@ -99,18 +97,19 @@ def _holds(expression: str, value: Any) -> bool:
         return False
 
 
-def _quantity(text: str) -> float:
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a quantity")
-    return float(match[1]) * _SUFFIXES[match[2] or ""]
+def _is_quantity(text: str) -> bool:
+    try:
+        quantity(text)
+    except ValueError:
+        return False
+    return True
 
 
 # The functions that Kubernetes adds to CEL, as far as the CRD uses them:
 # https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-quantity-library
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "quantity": _quantity,
-    "isQuantity": lambda text: _QUANTITY.fullmatch(text) is not None,
+    "quantity": quantity,
+    "isQuantity": _is_quantity,
     "isGreaterThan": lambda one, other: one > other,
     "isLessThan": lambda one, other: one < other,
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from laptime.api.durations import format_duration, parse_duration
 from laptime.api.egress import Destination
-from laptime.api.resources import Resources, quantity
+from laptime.api.resources import Resources, quantity, thousandths
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import SIZED_TIERS, Delay, HAProxy, PgBouncer, Postgres, Upstream
@@ -299,9 +299,10 @@ class _Pods:
     def said(self, what: str) -> str | None:
         return getattr(self.resources, what) if self.resources is not None else None
 
-    def asked(self, what: str) -> float:
+    def asked(self, what: str) -> int:
+        """Return how many thousandths of a resource they have together."""
         text = self.said(what)
-        return self.count * quantity(str(text)) if text is not None else 0.0
+        return self.count * thousandths(str(text)) if text is not None else 0
 
 
 def without_resources(spec: BenchmarkRunSpec, services: Sequence[SideService]) -> list[str]:
@@ -349,7 +350,9 @@ def _cores(tier: Postgres | PgBouncer | HAProxy) -> float:
 def _asked(pods: Sequence[_Pods], what: str) -> float:
     """Return how much of a resource the pods of one trial have together, as far as they say it."""
     together = sum(one.asked(what) for one in pods if not one.one_of)
-    return together + max((one.asked(what) for one in pods if one.one_of), default=0.0)
+    together += max((one.asked(what) for one in pods if one.one_of), default=0)
+    # Thousandths, since a sum of floats may be over a cap that it is equal to.
+    return together / 1000
 
 
 def _unknown(pods: Sequence[_Pods], what: str) -> str | None:

@@ -6,7 +6,6 @@ docs/decisions/0075-the-cpu-of-postgres-between-trials.md.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -170,7 +169,7 @@ def _in_force(pod: PodView, wanted: str, shared: str | None) -> bool:
         # A kubelet older than Kubernetes 1.33 says nothing, and changes nothing either.
         return shared is not None and _same(pod.cpu, shared)
     # A cgroup driver may round up to whole hundredths, as systemd does.
-    over = _thousandths(pod.cpu_in_force) - _thousandths(quantity(wanted))
+    over = round(1000 * (pod.cpu_in_force - quantity(wanted)))
     return _heard(pod) and not pod.resizing and 0 <= over < 10
 
 
@@ -193,12 +192,7 @@ def _problem(of: _Sized, server: str, why: str, *, fatal: bool) -> Problem:
 
 
 def _same(cores: float | None, wanted: str) -> bool:
-    # The API server keeps whole thousandths, rounded up.
-    return cores is not None and _thousandths(cores) == _thousandths(quantity(wanted))
-
-
-def _thousandths(cores: float) -> int:
-    return math.ceil(round(1000 * cores, 6))
+    return cores == quantity(wanted)
 
 
 def _said(cores: float | None) -> str:
