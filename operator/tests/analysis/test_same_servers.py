@@ -241,6 +241,10 @@ def test_what_is_the_same_is_known_by_spec_and_image() -> None:
         (server, load) for server in ("mine", "sync") for load in ("closed", "more")
     }
     assert same_servers(SPEC, with_images(SPEC, mine="mine@2", sync="sync@1")) == {"sync"}
+    assert same_servers(SPEC, with_images(SPEC, mine="mirror/mine@1", sync="sync@1")) == {
+        "mine",
+        "sync",
+    }
     assert same_servers(changed(mine={"workers": 4}), FIRST) == {"sync"}
     # One worker is what a server has that says none.
     assert same_servers(changed(mine={"workers": 1}), FIRST) == {"mine", "sync"}
@@ -274,6 +278,10 @@ def test_another_load_or_work_leaves_nothing_the_same() -> None:
     assert not same_servers(parallel, FIRST)
     script = [one.model_copy(update={"images": {**one.images, "script": "s@2"}}) for one in FIRST]
     assert not same_servers(SPEC, script)
+    mirrored = [
+        one.model_copy(update={"images": {**one.images, "script": "mirror/s@1"}}) for one in FIRST
+    ]
+    assert same_servers(SPEC, mirrored) == {"mine", "sync"}
     # What all servers of a run share may be another one.
     tiers = BenchmarkRunSpec.model_validate({**SPEC.to_wire(), "topology": {"postgres": {}}})
     assert same_servers(tiers, FIRST) == {"mine", "sync"}

@@ -448,6 +448,9 @@ def test_other_images_under_the_same_names_are_said() -> None:
     assert other_images(ONE, first, moved, ONE) == [
         f"the image of server {name}: axum@sha256:1 and axum@sha256:2" for name in ("axum", "sync")
     ]
+    # By another registry it is the same.
+    mirrored = of("mirror/axum@sha256:1", "mirror/postgres@sha256:17", "mirror/k6@sha256:17")
+    assert other_images(ONE, first, mirrored, ONE) == []
     # What the specs say themselves is not said twice, and of an older run nobody knows.
     named = [one.model_copy(update={"image": "registry.example/a:2"}) for one in ONE.servers]
     assert other_images(ONE, first, moved, ONE.model_copy(update={"servers": named})) == []

@@ -465,7 +465,10 @@ def test_that_an_experiment_had_other_images_or_nodes_is_said_with_it(
         here = found.name == "demo"
         trial = SimpleNamespace(
             server="fastapi",
-            images={"server": "sha256:1" if here else "sha256:2", "postgres": "sha256:9"},
+            images={
+                "server": "sha256:1" if here else "sha256:2",
+                "postgres": f"{'postgres' if here else 'mirror/postgres'}@sha256:9",
+            },
             nodes={"server": ["a"], "generator": ["b" if here else "c"]},
         )
         return SimpleNamespace(report=SimpleNamespace(trials=[trial]))

@@ -34,6 +34,18 @@ def test_each_server_is_compared_with_itself() -> None:
     assert said == {"t2": ["server a ran y, and x in trial t1: they are not the same"]}
 
 
+def test_the_same_digest_is_the_same_image_by_whatever_name() -> None:
+    same = result(2, "a", server="elsewhere/shop@sha256:1", postgres="docker://sha256:2")
+    first = result(1, "a", server="shop@sha256:1", postgres="docker://sha256:2")
+    assert invalid(first, same) == {}
+    other = result(2, "a", server="shop@sha256:9", postgres="docker://sha256:2")
+    assert list(invalid(first, other)) == ["t2"]
+    # Behind a Service there may be several.
+    both = result(1, "a", server="mesh@sha256:3 and shop@sha256:1")
+    assert invalid(both, result(2, "a", server="a/shop@sha256:1 and b/mesh@sha256:3")) == {}
+    assert list(invalid(both, result(2, "a", server="shop@sha256:1"))) == ["t2"]
+
+
 def test_a_trial_that_was_asked_for_again_does_not_make_those_of_before_invalid() -> None:
     """The first that was measured is what all are compared with, wherever it is in the plan."""
     good = [result(n, "a", server="x") for n in (2, 3)]

@@ -38,6 +38,8 @@ class Nodes:
         """Servers whose generators give up."""
         self.bits: dict[str, str] = {}
         """What tags stand for; `sha256:1` where nothing else is said."""
+        self.known_as: dict[str, str] = {}
+        """By which names the nodes have images that were pulled by another one as well."""
         self.free: list[str] = ["node-1"]
         """The nodes that take pods, the one that the scheduler likes best first."""
         self.heeding = True
@@ -147,13 +149,16 @@ class Nodes:
                         "name": main["name"],
                         "ready": True,
                         "state": state,
-                        "imageID": f"{main['image']}@{self.bits.get(main['image'], 'sha256:1')}",
+                        "imageID": self._image_id(main["image"]),
                     }
                 ],
             },
         }
         self.admission(pod)
         self.server.add(pod)
+
+    def _image_id(self, image: str) -> str:
+        return f"{self.known_as.get(image, image)}@{self.bits.get(image, 'sha256:1')}"
 
     def _schedule(self, affinity: Object, liked: Iterable[str]) -> str:
         """Return a node that a pod must go to, else of those that it likes best the first one."""

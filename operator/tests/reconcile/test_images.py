@@ -88,3 +88,17 @@ async def test_trials_of_a_server_whose_tag_was_moved_meanwhile_are_not_compared
     reason = trials[1]["validityReasons"][0]
     assert "sync@sha256:2" in reason
     assert "sync@sha256:1 in trial moved-trial-001" in reason
+
+
+async def test_trials_are_compared_whatever_name_the_node_has_for_the_same_bits() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("renamed"), "spec": spec_of(1, 1, 3).to_wire()})
+    async with operating(server), working(server) as nodes:
+        await until(lambda: len(nodes.generators_started) == 1)
+        # Somebody has pulled them by another name, which containerd now says first.
+        nodes.known_as["sync"] = "registry.example/main"
+        await until(lambda: state(server, "renamed") == "Succeeded")
+    trials = json.loads(stored(server, "renamed").files["results.json"])["trials"]
+    said = [one["images"]["server"] for one in trials]
+    assert said == ["sync@sha256:1", *2 * ["registry.example/main@sha256:1"]]
+    assert not [one for one in trials if one["validity"] == Validity.INVALID]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from laptime.api.base import Model
+from laptime.api.images import bits
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.server import Server
@@ -86,7 +87,7 @@ def same_in_both(
     """
     if before.scenario != after.scenario or before.generator != after.generator:
         return set()
-    script_images = [{one.images.get("script") for one in of_run} for of_run in trials]
+    script_images = [{_bits(one, "script") for one in of_run} for of_run in trials]
     if _work_changed(works) or _changed_scripts(*scripts) or script_images[0] != script_images[1]:
         return set()
     images = [_server_images(of_run) for of_run in trials]
@@ -121,16 +122,21 @@ def other_images(
     return [
         f"the image of {part}: {' and '.join(_image_ids(each[part]) for each in used)}"
         for part in sorted(used[0].keys() & used[1].keys())
-        if used[0][part] != used[1][part]
+        if set(map(bits, used[0][part])) != set(map(bits, used[1][part]))
     ]
 
 
-def _server_images(trials: Sequence[TrialResult]) -> dict[str, set[str | None]]:
-    """Return the IDs of the images of each server, None among them where that is not known."""
-    found: dict[str, set[str | None]] = {}
+def _bits(trial: TrialResult, part: str) -> frozenset[str] | None:
+    image = trial.images.get(part)
+    return bits(image) if image is not None else None
+
+
+def _server_images(trials: Sequence[TrialResult]) -> dict[str, set[frozenset[str] | None]]:
+    """Return the bits of the images of each server, without those that are not known."""
+    found: dict[str, set[frozenset[str] | None]] = {}
     for one in trials:
         if one.figures is not None:
-            found.setdefault(one.server, set()).add(one.images.get("server"))
+            found.setdefault(one.server, set()).add(_bits(one, "server"))
     return {server: each for server, each in found.items() if None not in each}
 
 

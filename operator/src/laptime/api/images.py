@@ -6,6 +6,18 @@ from pydantic import Field
 
 from laptime.api.base import TolerantModel
 
+AND = " and "
+"""Between the images of a part that has several."""
+
+
+def bits(image: str) -> frozenset[str]:
+    """Return the digests in what a trial says of a part's image, or of its images.
+
+    Before the digest a kubelet says one of the names that its node has for these bits, which may
+    be another one on another node, or once somebody else has pulled them.
+    """
+    return frozenset(one.rpartition("@")[2] for one in image.split(AND))
+
 
 class RunImages(TolerantModel):
     """References of the images that a run was begun with: it has no others until its end."""

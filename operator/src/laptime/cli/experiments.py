@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from laptime.analysis.explained import explained, said_of
 from laptime.analysis.run_differences import placed_otherwise
+from laptime.api.images import bits
 from laptime.api.status import State
 from laptime.cli.mistakes import Mistake
 from laptime.cli.stored_results import stored_results
@@ -124,7 +125,7 @@ def _apart(
 
 _USED: Mapping[str, Callable[[TrialResult], Mapping[str, Collection[str]]]] = {
     # By what the kubelets said, which a tag that was moved does not hide.
-    "image": lambda trial: {part: [image] for part, image in trial.images.items()},
+    "image": lambda trial: {part: bits(image) for part, image in trial.images.items()},
     "node": lambda trial: trial.nodes,
 }
 

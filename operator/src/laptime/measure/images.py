@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laptime.api import doubts
+from laptime.api.images import bits
 from laptime.api.results import TrialResult, Validity
 from laptime.plan import in_time
 
@@ -18,7 +19,7 @@ def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
 
     The first is the first that was measured: a trial that was asked for again is the odd one out,
     and not all that were measured before it. Those that measured nothing are left as they are. An
-    image is known by what the kubelet says it runs, not by its tag. A server is compared with
+    image is known by the digest that the kubelet says, not by its name. A server is compared with
     itself, so is the script of a load, all other parts with those of the whole run. Results of
     older versions say nothing.
     """
@@ -30,7 +31,7 @@ def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
             whose = {SERVER: result.server, SCRIPT: result.load}
             key = (part, whose.get(part, ""))
             known = first.setdefault(key, result)
-            if known.images[part] != image:
+            if bits(known.images[part]) != bits(image):
                 what = f"{part} {whose[part]}" if part in whose else part
                 # By its name the reader would take it for a later one.
                 before = ", which was measured before it" if known.ordinal > result.ordinal else ""

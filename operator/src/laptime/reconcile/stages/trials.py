@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from laptime.analysis import wording
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
+from laptime.api.images import AND
 from laptime.api.placement import Nodes
 from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome, TrialResult
@@ -473,7 +474,7 @@ def _what_ran_where(
     latest = {pod.index: pod.node for pod in pods["generator"]}
     nodes["generator"] = [node for _, node in sorted(latest.items()) if node]
     return {
-        "images": {part: " and ".join(sorted(images)) for part, images in said.items() if images},
+        "images": {part: AND.join(sorted(images)) for part, images in said.items() if images},
         "nodes": {part: names for part, names in nodes.items() if names},
     }
 
