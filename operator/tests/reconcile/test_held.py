@@ -178,6 +178,7 @@ POD: dict[str, Any] = {
         "nodeName": "node-1",
         "hostNetwork": True,
         "imagePullSecrets": [{"name": "pull"}],
+        "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
         "affinity": {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -268,6 +269,7 @@ def test_a_pod_is_seen_as_before_by_what_is_held_of_it() -> None:
     assert view.altered.images
     assert view.resize_pending
     assert view.bound == ("node-1",)
+    assert view.gates == ("kueue.x-k8s.io/admission",)
     kept = held(noisy(POD), OF_KIND["Pod"])
     assert pod_view(kept) == view
     assert "noise" not in json.dumps(kept)

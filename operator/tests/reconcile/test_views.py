@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from laptime.reconcile.diagnose import diagnose, late
 from laptime.reconcile.views import job_view, pod_view
 
 
@@ -41,3 +43,31 @@ def test_a_pod_of_an_indexed_job_knows_its_place(labels: dict[str, str], index: 
 def test_a_job_says_how_many_pods_it_has_had(status: dict[str, Any], made: int) -> None:
     metadata = {"name": "demo-trial-001", "creationTimestamp": "2026-01-01T00:00:00Z"}
     assert job_view({"metadata": metadata, "status": status}).made == made
+
+
+def test_a_pod_behind_a_scheduling_gate_is_said_to_wait_for_whoever_set_it() -> None:
+    """The scheduler leaves it alone, and says no more than that it does."""
+    gated = pod()
+    gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "example.com/budget"}]
+    gated["spec"]["schedulingGates"] = gates
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    gated["status"] = {"phase": "Pending", "conditions": [condition]}
+    view = pod_view(gated)
+
+    def after(seconds: float) -> datetime:
+        return view.created + timedelta(seconds=seconds)
+
+    assert diagnose("Postgres", [view], after(3)) is None
+    problem = diagnose("Postgres", [view], after(5))
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("NotScheduled", False)
+    assert problem.message == (
+        "the pod of Postgres waits behind the scheduling gates kueue.x-k8s.io/admission and "
+        "example.com/budget: whoever set them has to let it go, or to leave the run's namespace out"
+    )
+    overdue = late("Postgres", [view], {}, 30, after(40))
+    assert overdue is not None
+    assert overdue.message == problem.message
+    # Let go, it is the scheduler's.
+    del gated["spec"]["schedulingGates"]
+    assert diagnose("Postgres", [pod_view(gated)], after(5)) is None

@@ -262,6 +262,14 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
 def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
     if pod.pod_reason == "Evicted":
         return _evicted(what, pod)
+    if pod.gates and pod.age(now) >= _PATIENCE_SECONDS:
+        several = len(pod.gates) > 1
+        return Problem(
+            "NotScheduled",
+            f"the pod of {what} waits behind the scheduling gate{'s' if several else ''} "
+            f"{' and '.join(pod.gates)}: whoever set {'them' if several else 'it'} has to let it "
+            "go, or to leave the run's namespace out",
+        )
     if pod.unschedulable_message and pod.age(now) >= _PATIENCE_SECONDS:
         return _unschedulable(what, pod, pod.unschedulable_message)
     for container in pod.containers:

@@ -81,6 +81,7 @@ _POD: Shape = {
         "initContainers": [_CONTAINER],
         "ephemeralContainers": [_CONTAINER],
         "imagePullSecrets": [_fields("name")],
+        "schedulingGates": [_fields("name")],
         "affinity": {"nodeAffinity": _NODES},
     },
     "status": {

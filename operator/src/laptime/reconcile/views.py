@@ -83,6 +83,8 @@ class PodView:
     # When the newest of its containers was started.
     last_started: datetime | None = None
     unschedulable_message: str | None = None
+    # Names of what keeps the scheduler from looking at it at all, such as a queue for pods.
+    gates: tuple[str, ...] = ()
     # The placement of its run, and the nodes that it has to go to, where there are some.
     placement: str | None = None
     bound: tuple[str, ...] = ()
@@ -543,6 +545,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         unschedulable_message=(
             _said(scheduled, "message") if scheduled.get("reason") == "Unschedulable" else None
         ),
+        gates=tuple(plain(str(one.get("name"))) for one in spec.get("schedulingGates") or []),
         placement=labels.get(LABEL + "placement"),
         bound=_bound(spec),
         pod_reason=_said(status, "reason"),

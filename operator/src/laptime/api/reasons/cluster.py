@@ -50,8 +50,10 @@ CLUSTER = Section(
         ),
         Reason(
             "NotScheduled",
-            "no scheduler has placed the pod, and none says why",
-            "look whether the cluster's scheduler runs",
+            "no scheduler has placed the pod, and none says why; or a scheduling gate keeps it "
+            "back, as queues for pods do (Kueue), which the message names",
+            "look whether the cluster's scheduler runs; have who sets the gate leave the namespace "
+            "of runs out",
             blame=Fault.CLUSTER,
         ),
         Reason(
