@@ -13,6 +13,7 @@ from laptime.api.status import ConditionType, ServerState, State
 from laptime.api.topology import HAProxy
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
+from .test_deadlines import over, until
 from .test_decide import MANY_PASSES, spec_of
 from .world import World
 
@@ -239,6 +240,7 @@ def test_servers_that_a_quota_keeps_back_for_ever_are_out_and_it_is_said_why() -
     ] * 2
 
 
+EPHEMERAL = "minimum ephemeral-storage usage per Pod is 1Gi. No request is specified"
 WANTS_LIMITS = (
     'pods "x" is forbidden: failed quota: compute: must specify limits.cpu for: server; '
     "limits.memory for: server"
@@ -262,6 +264,51 @@ def test_servers_without_the_limits_that_a_quota_wants_are_out_at_once_and_told_
     assert WANTS_LIMITS in (first.message or "")
     assert 'Write resources: {cpu: "1", memory: 512Mi}' in (first.message or "")
     assert "server s0, server s1, generator" in (first.message or "")
+
+
+@pytest.mark.parametrize(
+    ("words", "both"),
+    [
+        # A LimitRange for whole pods: one for containers gives them what is missing.
+        ("maximum ephemeral-storage usage per Pod is 4Gi. No limit is specified", False),
+        (f"[maximum memory usage per Pod is 4Gi. No limit is specified, {EPHEMERAL}]", True),
+    ],
+)
+def test_who_bounds_ephemeral_storage_is_told_that_no_run_can_say_it(
+    words: str, both: bool
+) -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    while world.run.status.state is not State.FAILED:
+        world.advance()
+        refuse(world, f'pods "x" is forbidden: {words}')
+        world.step()
+        assert world.passes < MANY_PASSES
+    (first, *_) = world.run.status.servers or []
+    message = first.message or ""
+    assert first.reason == "PodRefused"
+    assert "No run says ephemeral-storage: a LimitRange" in message
+    assert ("Write resources: {cpu: " in message) is both
+
+
+def test_a_check_whose_pods_are_refused_says_to_the_end_where_the_reason_stands() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    world.dead = {"Job"}
+    said: set[str] = set()
+
+    def ends(world: World) -> bool:
+        said.update(
+            one.message for one in world.run.status.conditions or [] if one.reason == "PodMissing"
+        )
+        return over(world)
+
+    until(world, ends)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "PodMissing"
+    assert succeeded.message in said
+    # Which job it was nobody can ask any more: events stay for an hour.
+    assert not [one for one in said if "kubectl describe job demo-verify-s" not in one]
+    assert not [one for one in said if "kubectl get events" not in one]
 
 
 def test_a_tier_without_the_limits_that_a_quota_wants_ends_the_run_at_once() -> None:

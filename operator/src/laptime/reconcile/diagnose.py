@@ -59,6 +59,9 @@ _RESOURCES_WRONG = re.compile(
     r"must specify |(?:minimum|maximum) \S+ usage per (?:Container|Pod)"
     r"|\S+ max limit to request ratio per |must be less than or equal to \S+ limit"
 )
+# What of it a run says beside what none can.
+_SAYABLE = re.compile(r"\b(?:cpu|memory) (?:for: |usage per |max limit to request ratio |limit)")
+_EPHEMERAL = "ephemeral-storage"
 # Ends of a container that nobody has seen: the node or its container runtime was started anew.
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 # Reasons of pods that a kubelet does not take, or ends because its node goes down.
@@ -129,8 +132,14 @@ def diagnose_refusal(
         return None
     said = f"the pod of {what} was refused: {workload.refused_message}"
     wrong = bool(_RESOURCES_WRONG.search(workload.refused_message))
-    if wrong and unsaid:
+    unsayable = _EPHEMERAL in workload.refused_message
+    if wrong and unsaid and (not unsayable or _SAYABLE.search(workload.refused_message)):
         said = f"{said}. {say_resources(unsaid)}"
+    if wrong and unsayable:
+        said = (
+            f"{said}. No run says {_EPHEMERAL}: a LimitRange for containers with a default of it, "
+            "enough for the data of Postgres, gives it to all of them"
+        )
     return Problem("PodRefused", said, fatal=wrong)
 
 
@@ -242,7 +251,10 @@ def without_pod(
     """
     if job.made or job.deleting or job.age(now) < _PATIENCE_SECONDS:
         return None
-    said = f"{what} has no pod: kubectl describe job {job.name} says why"
+    said = (
+        f"{what} has no pod: kubectl describe job {job.name} says why, or kubectl get events once "
+        "that is gone"
+    )
     return Problem("PodMissing", f"{said}. {say_resources(unsaid)}" if unsaid else said)
 
 

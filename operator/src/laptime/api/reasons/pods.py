@@ -92,7 +92,8 @@ PODS = Section(
         Reason(
             "PodMissing",
             "no pod was made in time, and nobody says why",
-            "look at `kubectl get events`, and whether the cluster's controller manager runs",
+            "look at `kubectl get events`, since an admission rule, a LimitRange or a quota may "
+            "refuse it, and whether the cluster's controller manager runs",
             blame=Fault.CLUSTER,
         ),
         Reason(

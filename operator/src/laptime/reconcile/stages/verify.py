@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.api.text import plain
@@ -181,7 +183,8 @@ def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Proble
     limit = situation.spec.startup_seconds
     age = job.age(situation.now)
     if not pods and job.failed_reason is None and age >= limit:
-        return not_ready(what, pods, limit)
+        missing = without_pod(what, job, (), situation.now)
+        return replace(missing, fatal=True) if missing else not_ready(what, pods, limit)
     trouble = taken_away(what, pods) or words_lost(what, pods)
     if trouble is None and not any(one.ended for one in pods):
         trouble = late(what, pods, situation.observed.kubelets, limit, situation.now)
