@@ -397,6 +397,14 @@ def test_haproxy_leaves_a_websocket_on_which_nobody_speaks_alone() -> None:
     assert "    timeout tunnel 1h\n" in config("full", "demo-haproxy", "haproxy.cfg")
 
 
+@pytest.mark.parametrize("spec", ["full", "proxied"])
+def test_haproxy_keeps_no_place_for_a_client_that_has_hung_up(spec: str) -> None:
+    """Else what waits when a load ends gets the places of the next trial's requests."""
+    text = config(spec, "demo-haproxy", "haproxy.cfg")
+    (section,) = re.findall(r"^defaults\n((?: +.*\n)+)", text, re.MULTILINE)
+    assert "    option abortonclose\n" in section
+
+
 @pytest.mark.parametrize(
     ("load", "connections"),
     [

@@ -133,7 +133,8 @@ def _defaults(ctx: RunContext) -> str:
     longest = max(_LEAST_SECONDS, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     # Without retries a server that is not there gives a 503 at once, and no failed attempt hides
     # behind a later good one. The queue's time-out would be that of connect. On a WebSocket nobody
-    # has to speak.
+    # has to speak. What waits for a client that has hung up leaves the queue: it would get the
+    # places of those that still wait, and of the next trial.
     return f"""\
 defaults
     mode http
@@ -144,6 +145,7 @@ defaults
     timeout tunnel 1h
     retries 0
     http-reuse safe
+    option abortonclose
 """
 
 
