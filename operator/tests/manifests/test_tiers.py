@@ -99,7 +99,43 @@ def test_postgres_gets_what_the_run_says_and_stays_durable() -> None:
 )
 def test_shared_buffers_are_a_quarter_of_the_memory(memory: str | None, shared: int) -> None:
     postgres = Postgres.model_validate({"resources": {"memory": memory}} if memory else {})
-    assert f"shared_buffers = {shared}MB\n" in postgres_config(postgres)
+    assert f"shared_buffers = {shared}MB\n" in postgres_config(postgres, 110)
+
+
+def test_postgres_takes_the_pod_that_ends_beside_the_one_that_begins() -> None:
+    """A server may open its whole pool at its start, while the one before still has its own."""
+    spec = changed("topology", {"postgres": {"maxConnections": 100}})
+    spec["servers"] = [
+        {"name": "eager", "image": "registry.example/own:1", "databaseConnections": 60},
+        {"name": "workers", "preset": "fastapi-sync", "workers": 2, "databaseConnections": 20},
+    ]
+    most = parameters(config(spec, "demo-postgres", "postgresql.conf"))["max_connections"]
+    assert int(most) == 100 + 60 + 10
+    # PgBouncer's connections are the same for all pods.
+    spec["topology"]["pgbouncer"] = {"poolSize": 25}
+    most = parameters(config(spec, "demo-postgres", "postgresql.conf"))["max_connections"]
+    assert int(most) == 100 + 10
+
+
+def parameters(text: str) -> dict[str, str]:
+    return dict(line.split(" = ", 1) for line in text.splitlines())
+
+
+def test_no_checkpoint_falls_into_a_load_by_the_clock_alone() -> None:
+    settings = parameters(config("full", "demo-postgres", "postgresql.conf"))
+    # Loads last six hours at most; a day is the most that Postgres takes.
+    assert settings["checkpoint_timeout"] == "1d"
+    assert settings["max_wal_size"] == "4GB"
+
+
+def test_parallel_queries_have_the_memory_of_the_pod_for_what_they_share() -> None:
+    """A runtime gives 64 MiB, which three hash joins at once can fill."""
+    deployment = tier_objects(users_context())[1]
+    made = deployment["spec"]["template"]["spec"]
+    postgres = made["containers"][0]
+    (name,) = [v["name"] for v in postgres["volumeMounts"] if v["mountPath"] == "/dev/shm"]
+    (volume,) = [v for v in made["volumes"] if v["name"] == name]
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "4Gi"}
 
 
 def test_postgres_runs_the_sql_of_the_scenario_in_its_order() -> None:
@@ -272,7 +308,8 @@ def test_a_server_has_a_pool_of_its_own_and_those_with_the_same_share_one() -> N
 
 def test_pgbouncer_takes_all_connections_of_the_largest_server() -> None:
     spec = changed("servers.0.databaseConnections", 500)
-    assert int(pgbouncer(spec)["pgbouncer"]["max_client_conn"]) >= 4 * 500
+    # Twice: those of the pod of the trial before may be open yet.
+    assert int(pgbouncer(spec)["pgbouncer"]["max_client_conn"]) == 2 * 4 * 500 + 100
 
 
 def test_pgbouncer_waits_no_shorter_than_the_load() -> None:

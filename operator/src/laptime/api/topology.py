@@ -32,7 +32,8 @@ class Postgres(Model):
     max_connections: int = Field(
         100,
         description="Most connections of a server, or of all pools of PgBouncer; Postgres takes 10 "
-        "more, which are Laptime's own.",
+        "more, which are Laptime's own, and without PgBouncer those of the largest server a second "
+        "time, for a pod that ends while the next one begins.",
         ge=10,
         le=MOST_CONNECTIONS,
     )

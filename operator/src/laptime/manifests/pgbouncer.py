@@ -74,10 +74,10 @@ def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:
 
 def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
     """Return pgbouncer.ini; only integers, enumerated words and checked names go into it."""
-    # One server runs at a time; the spare ones are for checks and for a pool that is being closed.
-    clients = (
-        max(s.worker_count * s.database_connections for s in ctx.spec.servers) + _SPARE_CLIENTS
-    )
+    # One server runs at a time, and the pod of the trial before may not have ended yet. The spare
+    # ones are for checks and for a pool that is being closed.
+    largest = max(one.worker_count * one.database_connections for one in ctx.spec.servers)
+    clients = 2 * largest + _SPARE_CLIENTS
     timeout = max(120, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     settings: dict[str, str | int] = {
         "listen_addr": "*",

@@ -28,7 +28,7 @@ from laptime.manifests.sql_image import (
     sql_image_volumes,
     stand_ins,
 )
-from laptime.plan.pools import DATABASE, OWN_CONNECTIONS
+from laptime.plan.pools import DATABASE, most_connections
 
 PORT = 5432
 RESET_KEY = "reset.json"
@@ -56,25 +56,26 @@ def postgres_objects(ctx: RunContext) -> list[Manifest]:
     ]
 
 
-def postgres_config(postgres: Postgres) -> str:
+def postgres_config(postgres: Postgres, connections: int) -> str:
     """Return postgresql.conf: what this run sets beyond what the image has.
+
+    `connections` is how many of them may be open at once.
 
     Data is as safe as in production (fsync and synchronous_commit stay on): a benchmark without
     them would measure something that nobody runs.
     """
     shared = _shared_buffers_mib(postgres)
     settings = {
-        # Those of the spec are the servers'. Laptime's own are taken from nobody, and it finds some
-        # when the servers have all of theirs.
-        "max_connections": postgres.max_connections + OWN_CONNECTIONS,
+        "max_connections": connections,
         "shared_buffers": f"{shared}MB",
         "effective_cache_size": f"{3 * shared}MB",
         "maintenance_work_mem": "64MB",
         "fsync": "on",
         "synchronous_commit": "on",
-        # Every trial begins with a CHECKPOINT; none may fall into its middle.
-        "checkpoint_timeout": "1h",
-        "max_wal_size": "2GB",
+        # Every trial begins with a CHECKPOINT; none may fall into its middle: not by the clock in
+        # the longest load, nor before 2.1 GB of WAL, at max_wal_size / 1.9.
+        "checkpoint_timeout": "1d",
+        "max_wal_size": "4GB",
         # What servers ask for: from any other PgBouncer would set it again for each request of a
         # client that resets its connections, as asyncpg does.
         "timezone": "'UTC'",
@@ -93,7 +94,7 @@ def _shared_buffers_mib(postgres: Postgres) -> int:
 
 def _files(ctx: RunContext, postgres: Postgres) -> dict[str, str]:
     return {
-        _CONFIG_KEY: postgres_config(postgres),
+        _CONFIG_KEY: postgres_config(postgres, most_connections(ctx.spec)),
         RESET_KEY: json.dumps(ctx.scenario.reset_statements, indent=1),
         **_extensions(ctx),
         **_init_files(ctx),
@@ -135,6 +136,7 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
                 mounts={
                     "/etc/laptime": "config",
                     "/var/lib/postgresql/data": "data",
+                    "/dev/shm": "shm",
                     **sql_image_mounts(ctx),
                 },
                 startup_probe=startup_probe(
@@ -160,7 +162,10 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
             config_volume("config", postgres_name(ctx), paths),
             # Outlives a crash of the container. A new pod makes its data anew from the scenario,
             # which is quick and always gives the same rows.
-            {"name": "data", "emptyDir": {"sizeLimit": "16Gi"}},
+            {"name": "data", "emptyDir": {"sizeLimit": "18Gi"}},
+            # Where the processes of a parallel query share memory. A runtime gives 64 MiB, and a
+            # query that finds it full fails. A limit of the memory of the pod bounds it, too.
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}},
             *sql_image_volumes(ctx),
         ],
     )

@@ -64,3 +64,16 @@ def connections_needed(
     if spec.topology.pgbouncer is not None:
         return sum(pool_sizes(spec).values())
     return max(map(of, spec.deployed), default=0)
+
+
+def most_connections(spec: BenchmarkRunSpec) -> int:
+    """Return how many connections the Postgres of a run takes, all that there may be.
+
+    Those of the spec are the servers'. Laptime's own are taken from nobody, and it finds some when
+    the servers have all of theirs. The pod of a trial begins while that of the trial before ends,
+    and may open its whole pool at once: for those of the other there is as much again.
+    """
+    postgres = spec.topology.postgres
+    most = 0 if postgres is None else postgres.max_connections
+    before = 0 if spec.topology.pgbouncer is not None else min(most, connections_needed(spec))
+    return most + before + OWN_CONNECTIONS
