@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
+import pytest
 from containers import free_port
 from tiers import Database, Run
 
 from laptime.measure.generator import GeneratorError, GeneratorResult, parse_generator_output
+from laptime.measure.prepare import prepare_database
 from laptime.measure.statements import statements_of_work
 
 REQUESTS = 5
@@ -45,7 +49,11 @@ def serving(answer: Callable[[], None]) -> Iterator[int]:
 
 
 def measured(
-    run: Run, database: Database, port: int, warmup: float = 0.0
+    run: Run,
+    database: Database,
+    port: int,
+    warmup: float = 0.0,
+    bouncer: Database | None = None,
 ) -> GeneratorResult | GeneratorError:
     """What the generator says of a trial of some requests, one after the other."""
     trial = {
@@ -61,6 +69,8 @@ def measured(
         "resetStatements": ["SELECT pg_stat_statements_reset()"],
     }
     environment = {"LAPTIME_TRIAL": json.dumps(trial), "DATABASE_URL": database.url}
+    if bouncer is not None:
+        environment["PGBOUNCER_URL"] = bouncer.console
     arguments = ["run", "--quiet", "--summary-mode=disabled", "/opt/laptime/trial.js"]
     with run("k6", environment=environment, arguments=arguments) as generator:
         generator.wait(60)
@@ -118,3 +128,69 @@ def test_connections_of_a_server_that_is_about_to_end_are_waited_for(
         result = measured(run, database, port)
         ended.join()
     assert isinstance(result, GeneratorResult), result
+
+
+POOL = 2
+
+
+def set_by_a_server(bouncer: Database) -> None:
+    """Set something on the session of each connection of the pool, as a server before may have."""
+    with contextlib.ExitStack() as held:
+        for _ in range(POOL):
+            client = held.enter_context(psycopg.connect(bouncer.url))
+            # Its connection is another one's only when the transaction has ended.
+            client.execute("SET synchronous_commit = off")
+            client.execute("SELECT pg_advisory_lock_shared(7)")
+    assert all(of_each_connection(bouncer, "SHOW synchronous_commit", "off"))
+
+
+def of_each_connection(bouncer: Database, sql: str, value: str) -> list[bool]:
+    """Whether this is what each connection of the pool answers."""
+    with contextlib.ExitStack() as held:
+        clients = [held.enter_context(psycopg.connect(bouncer.url)) for _ in range(POOL)]
+        return [client.execute(sql).fetchone() == (value,) for client in clients]
+
+
+def test_what_a_server_set_on_its_session_is_not_in_force_in_the_next_trial(
+    run: Run, database: Database, bouncer: Database
+) -> None:
+    set_by_a_server(bouncer)
+    with serving(lambda: None) as port:
+        result = measured(run, database, port, bouncer=bouncer)
+    assert isinstance(result, GeneratorResult), result
+    assert all(of_each_connection(bouncer, "SHOW synchronous_commit", "on"))
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    bouncer.container.wait_until(lambda: database.query(locks) == "0", math.inf)
+
+
+def test_nor_in_that_of_a_script(
+    database: Database, bouncer: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_by_a_server(bouncer)
+    (tmp_path / "reset.json").write_text('["SELECT pg_stat_statements_reset()"]')
+    monkeypatch.setenv("DATABASE_URL", database.url)
+    monkeypatch.setenv("PGBOUNCER_URL", bouncer.console)
+    assert prepare_database(tmp_path / "reset.json") is None
+    assert all(of_each_connection(bouncer, "SHOW synchronous_commit", "on"))
+
+
+def test_a_server_that_has_begun_loses_no_connection(
+    database: Database, bouncer: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reset.json").write_text("[]")
+    monkeypatch.setenv("DATABASE_URL", database.url)
+    monkeypatch.setenv("PGBOUNCER_URL", bouncer.console)
+    with contextlib.ExitStack() as held:
+        pool = [held.enter_context(psycopg.connect(bouncer.url)) for _ in range(2 * POOL)]
+        busy, idle = pool[0], pool[1:]
+        for one in idle:
+            one.execute("SELECT 1")
+            one.commit()
+        (before,) = busy.execute("SELECT pg_backend_pid()").fetchone() or (None,)
+        assert prepare_database(tmp_path / "reset.json") is None
+        # In the middle of its transaction it keeps its connection, and has another one after it.
+        assert busy.execute("SELECT pg_backend_pid()").fetchone() == (before,)
+        busy.commit()
+        for one in pool:
+            assert one.execute("SELECT pg_backend_pid()").fetchone() != (before,)
+            one.commit()

@@ -20,6 +20,7 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 auth_type = scram-sha-256
 auth_file = /etc/laptime/userlist.txt
+admin_users = laptime
 pool_mode = transaction
 default_pool_size = 2
 max_prepared_statements = 100
@@ -45,8 +46,16 @@ class Database:
     @property
     def url(self) -> str:
         """For DATABASE_URL; the password percent-encoded."""
+        return self._url("laptime")
+
+    @property
+    def console(self) -> str:
+        """For PGBOUNCER_URL, where it is one."""
+        return self._url("pgbouncer")
+
+    def _url(self, database: str) -> str:
         secret = PASSWORD.replace("'", "%27").replace(" ", "%20")
-        return f"postgresql://laptime:{secret}@127.0.0.1:{self.port}/laptime"
+        return f"postgresql://laptime:{secret}@127.0.0.1:{self.port}/{database}"
 
     def query(self, sql: str) -> str:
         """What the last statement of `sql` answers: a row a line, values parted by `|`.

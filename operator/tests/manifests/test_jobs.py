@@ -269,6 +269,17 @@ def test_the_database_is_reset_before_each_trial() -> None:
     assert environment(prepare)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
 
 
+def test_pgbouncer_is_asked_for_new_connections_where_the_server_has_one() -> None:
+    """What a server set on the session of a connection is not in force for the next one."""
+    (k6,) = pod(job(context(), "closed"))["containers"]
+    assert environment(k6)["PGBOUNCER_URL"].endswith("@demo-pgbouncer:6432/pgbouncer")
+    prepare, _ = pod(job(context(), "own"))["initContainers"]
+    assert environment(prepare)["PGBOUNCER_URL"].endswith("@demo-pgbouncer:6432/pgbouncer")
+    (direct,) = pod(job(context("direct"), "closed"))["containers"]
+    assert "DATABASE_URL" in environment(direct)
+    assert "PGBOUNCER_URL" not in environment(direct)
+
+
 def test_without_a_database_nothing_is_prepared() -> None:
     manifest = trial_job(context("bare"), Trial("demo-trial-001", 1, "own", "timed", 1))
     assert "initContainers" not in pod(manifest)

@@ -274,7 +274,8 @@ def test_pgbouncer_gets_what_the_run_says() -> None:
     assert settings["default_pool_size"] == "25"
     assert settings["max_prepared_statements"] == "200"
     assert settings["auth_type"] == "scram-sha-256"
-    assert settings["stats_users"] == "laptime"
+    # For the figures of the pool, and for RECONNECT before each trial.
+    assert settings["admin_users"] == "laptime"
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])

@@ -18,6 +18,21 @@ import (
 
 const connectTimeout = 10 * time.Second
 
+// Renew has the PgBouncer with this console close its connections to Postgres, each when no transaction is on it: what
+// servers before have set on their sessions goes with them. A server that has begun notices nothing, since its own
+// connections to PgBouncer stay.
+func Renew(ctx context.Context, console string) error {
+	connection, err := connect(ctx, console)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	if _, err := connection.Exec(ctx, "RECONNECT", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("%w: PgBouncer made no new connections: %w", ErrNotReachable, err)
+	}
+	return nil
+}
+
 // Reset runs the statements one by one, each in a transaction of its own.
 func Reset(ctx context.Context, url string, statements []string) error {
 	connection, err := connect(ctx, url)

@@ -138,11 +138,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 	// The database is reset while the server starts.
 	reset := make(chan error, 1)
 	go func() {
-		if url == "" {
-			reset <- nil
-			return
-		}
-		reset <- database.Reset(ctx, url, trial.ResetStatements)
+		reset <- restore(ctx, url, trial.ResetStatements)
 	}()
 	server := readiness.Server{
 		Target: trial.Target, Path: trial.HealthPath, Authorization: trial.Authorization(), TLS: trial.Secured(),
@@ -153,6 +149,19 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 		return nil, "", err
 	}
 	return addresses, url, <-reset
+}
+
+// restore brings the database, and the connections that servers behind PgBouncer share, to the state before a trial.
+func restore(ctx context.Context, url string, statements []string) error {
+	if url == "" {
+		return nil
+	}
+	if console := os.Getenv("PGBOUNCER_URL"); console != "" {
+		if err := database.Renew(ctx, console); err != nil {
+			return err
+		}
+	}
+	return database.Reset(ctx, url, statements)
 }
 
 // keepLatencies writes the latency of each measured answer (nanoseconds, one a line) to the file

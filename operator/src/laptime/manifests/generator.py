@@ -14,6 +14,7 @@ from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.script_load import ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
+from laptime.manifests import pgbouncer
 from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
 from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
@@ -28,7 +29,7 @@ from laptime.manifests.pods import (
 )
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
 from laptime.manifests.script_image import script_image_containers, script_volumes
-from laptime.manifests.secret import database_variables
+from laptime.manifests.secret import database_url, database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
 from laptime.manifests.undisturbed import pod_template
@@ -96,7 +97,7 @@ def load_job(
     init = script_image_containers(ctx, load.script, helper) if load.script is not None else []
     if load.script is not None and _has_reset(ctx, server):
         # The built-in trial does it itself while the server starts, which is a second quicker.
-        init.append(_prepare(ctx, helper))
+        init.append(_prepare(ctx, server, helper))
         volumes.append(config_volume("sql", postgres_name(ctx), {RESET_KEY: RESET_KEY}))
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
@@ -271,7 +272,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         if feeder_volumes(ctx):
             mounts[FOLDER] = "feeders"
         if _has_reset(ctx, server):
-            env += database_variables(ctx, postgres_name(ctx), PORT)
+            env += _reset_variables(ctx, server)
     if ctx.spec.generator.parallelism > 1 or trial.beside is not None:
         ports["meet"] = MEETING_PORT
     return container(
@@ -288,7 +289,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
     )
 
 
-def _prepare(ctx: RunContext, resources: Manifest) -> Manifest:
+def _prepare(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
     """Return the container that runs the scenario's reset, from a file and without a shell."""
     return container(
         ctx,
@@ -297,9 +298,18 @@ def _prepare(ctx: RunContext, resources: Manifest) -> Manifest:
         resources=resources,
         command=["laptime"],
         args=["prepare", f"/etc/laptime/{RESET_KEY}"],
-        env=[variable("HOME", "/tmp"), *database_variables(ctx, postgres_name(ctx), PORT)],
+        env=[variable("HOME", "/tmp"), *_reset_variables(ctx, server)],
         mounts={"/etc/laptime": "sql"},
     )
+
+
+def _reset_variables(ctx: RunContext, server: Server) -> list[Manifest]:
+    """Return where what resets the database finds it, and what is between it and the server."""
+    variables = database_variables(ctx, postgres_name(ctx), PORT)
+    if ctx.spec.topology_of(server).pgbouncer is not None:
+        host = pgbouncer.pgbouncer_name(ctx)
+        variables.append(database_url("PGBOUNCER_URL", host, pgbouncer.PORT, pgbouncer.CONSOLE))
+    return variables
 
 
 def _script_flags(script: ScriptLoad, target: str) -> list[str]:

@@ -24,6 +24,9 @@ from laptime.plan.pools import DATABASE, pool_name
 
 PORT = 6432
 
+CONSOLE = "pgbouncer"
+"""The database of PgBouncer's own, which takes its commands."""
+
 _CONFIG_KEY = "pgbouncer.ini"
 _SPARE_CLIENTS = 100
 
@@ -86,8 +89,9 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "unix_socket_dir": "",
         "auth_type": "scram-sha-256",
         "auth_file": "/etc/laptime-secret/userlist.txt",
-        # Figures of the pool (SHOW POOLS, SHOW STATS) for whoever knows the run's password.
-        "stats_users": USER,
+        # For whoever knows the run's password: figures of the pool (SHOW POOLS, SHOW STATS), and
+        # RECONNECT, which the first generator of each trial asks for.
+        "admin_users": USER,
         "pool_mode": str(tier.pool_mode),
         "default_pool_size": tier.pool_size,
         "max_client_conn": clients,
@@ -95,7 +99,7 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "max_prepared_statements": 200,
         "ignore_startup_parameters": "extra_float_digits",
         "query_wait_timeout": timeout,
-        # Connections once made stay, so that no trial pays for making them again.
+        # Connections once made stay, so that no request of a trial pays for making them again.
         "server_idle_timeout": 0,
         "server_lifetime": 86400,
         "server_tls_sslmode": "disable",

@@ -125,8 +125,11 @@ def database_variables(
     return [
         # Before the variable whose value refers to it.
         secret_variable("DATABASE_PASSWORD", secret_name(ctx), "password"),
-        {
-            "name": "DATABASE_URL",
-            "value": f"postgresql://{USER}:$(DATABASE_PASSWORD)@{host}:{port}/{database}",
-        },
+        database_url("DATABASE_URL", host, port, database),
     ]
+
+
+def database_url(name: str, host: str, port: int, database: str) -> Manifest:
+    """Return a variable with a database's URL, for a container that has DATABASE_PASSWORD."""
+    url = f"postgresql://{USER}:$(DATABASE_PASSWORD)@{host}:{port}/{database}"
+    return {"name": name, "value": url}

@@ -30,6 +30,7 @@ _OF_STATEMENT = frozenset(
 def prepare_database(file: Path) -> GeneratorError | None:
     """Run the statements of a file, an array of JSON, one by one on the database of DATABASE_URL.
 
+    Before them the PgBouncer of PGBOUNCER_URL, if there is one, gets other connections to it.
     Of several generators the first one does it, as JOB_COMPLETION_INDEX says; the others begin when
     it does. Returns what went wrong, None when nothing did.
     """
@@ -39,6 +40,8 @@ def prepare_database(file: Path) -> GeneratorError | None:
     url = os.environ["DATABASE_URL"]
     statement = None
     try:
+        if pgbouncer := os.environ.get("PGBOUNCER_URL"):
+            _renew_connections(pgbouncer)
         with connect(url) as connection:
             for statement in statements:
                 connection.execute(statement)
@@ -52,6 +55,16 @@ def prepare_database(file: Path) -> GeneratorError | None:
         quoted = json.dumps(shown(statement, _QUOTED), ensure_ascii=False)
         return _said("ResetFailed" if for_good else "GeneratorFailed", f"{quoted}: {error}")
     return None
+
+
+def _renew_connections(console: str) -> None:
+    """Have PgBouncer close its connections to Postgres, each when no transaction is on it.
+
+    What servers before have set on their sessions goes with them. A server that has begun notices
+    nothing: its own connections to PgBouncer stay.
+    """
+    with connect(console) as connection:
+        connection.execute("RECONNECT")
 
 
 def _said(reason: str, what: object) -> GeneratorError:
