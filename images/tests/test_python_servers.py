@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import sqlite3
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,9 +17,32 @@ from urllib.error import HTTPError
 
 import pytest
 
-from serving import profile, sqlite_file
+from serving import limits, profile, sqlite_file
 from serving.settings import Settings
 from serving.sqlite_connections import SqliteConnections
+
+
+@pytest.mark.parametrize("soft", [256, limits.OPEN_FILES + 1])
+def test_a_server_may_open_more_files_than_a_node_lets_it_at_first(soft: int) -> None:
+    """In a process of its own, which has less than it may have, or more than it would take."""
+    code = (
+        "from resource import *\n"
+        "from serving.limits import raise_open_files\n"
+        "hard = getrlimit(RLIMIT_NOFILE)[1]\n"
+        f"setrlimit(RLIMIT_NOFILE, (min({soft}, hard), hard))\n"
+        "raise_open_files()\n"
+        "print(*getrlimit(RLIMIT_NOFILE), hard)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(limits.__file__).parents[1],
+    )
+    now, still, hard = map(int, done.stdout.split())
+    assert now == min(max(soft, limits.OPEN_FILES), hard)
+    assert still == hard
 
 
 def test_settings_without_an_environment() -> None:

@@ -13,6 +13,7 @@ import http.client
 import itertools
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -29,6 +30,9 @@ from imagebuild.engines import Engine
 from imagebuild.store import Store
 
 UID, GID = 54321, 0
+FEW_FILES, MANY_FILES = 1024, min(524288, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+"""How many files a process may open, and to how many it may raise that itself: systemd's limits,
+which containerd 2 leaves to the pods of a node, as far as this process may hand them on."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,7 @@ def _docker_command(
     return [
         *(*engine.client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
         *(f"--user={UID}:{GID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
+        f"--ulimit=nofile={FEW_FILES}:{MANY_FILES}",
         *(() if "/tmp" in writable else ("--tmpfs=/tmp",)),
         *(f"--env={key}={value}" for key, value in environment.items()),
         *(f"--volume={source}:{target}:ro" for target, source in files.items()),
@@ -219,6 +224,7 @@ def _prepare_runc(
             "env": variables,
             "cwd": config.get("WorkingDir") or "/",
             "capabilities": {},
+            "rlimits": [{"type": "RLIMIT_NOFILE", "soft": FEW_FILES, "hard": MANY_FILES}],
             "noNewPrivileges": True,
         },
         "root": {"path": root.folder, "readonly": True},

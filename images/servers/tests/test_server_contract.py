@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import signal
 import socket
 import threading
@@ -13,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
-from containers import answers, free_port, get
+from containers import MANY_FILES, answers, free_port, get
 from tiers import Database, Run
 
 from laptime.catalog import Request, scenarios
@@ -180,6 +181,19 @@ def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Databa
         assert server.container.wait(ENDS) == 0
         with contextlib.suppress(OSError, http.client.HTTPException):
             pending.result()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    # The runtime of Go raises it by itself, and in such an image is nothing that could be asked.
+    {one.image: one for one in kinds() if one.language != "Go"}.values(),
+    ids=lambda kind: kind.image,
+)
+def test_may_open_more_files_than_a_node_lets_it_at_first(run: Run, kind: Kind) -> None:
+    with start(run, kind) as server:
+        limits = server.container.execute("cat", "/proc/1/limits").stdout
+        (files,) = re.findall(r"^Max open files +(\d+) ", limits, re.MULTILINE)
+        assert int(files) == min(65536, MANY_FILES)
 
 
 @pytest.mark.parametrize(

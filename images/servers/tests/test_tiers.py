@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import http.server
+import re
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from containers import answers, free_port, get, writable_folder
+from containers import MANY_FILES, answers, free_port, get, writable_folder
 from tiers import PASSWORD, Database, Run, start_bouncer, start_database
 
 HAPROXY_CFG = """
@@ -149,6 +150,16 @@ def test_pgbouncer_stops_while_a_client_is_connected(
         bouncer.container.signal(signal.SIGINT)
         assert bouncer.container.wait(15) == 0, "it waits for the client"
         client.join()
+
+
+def test_pgbouncer_takes_more_clients_than_a_node_lets_it_open_files_at_first(
+    run: Run, database: Database, tmp_path: Path
+) -> None:
+    with start_bouncer(run, database, tmp_path) as bouncer:
+        limits = bouncer.container.execute("cat", "/proc/1/limits").stdout
+        (files,) = re.findall(r"^Max open files +(\d+) +(\d+)", limits, re.MULTILINE)
+        assert files == (str(min(65536, MANY_FILES)), str(MANY_FILES))
+        assert "pgbouncer" in bouncer.container.execute("cat", "/proc/1/comm").stdout
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ control_socket_disable = True
 
 def on_starting(_arbiter: Any) -> None:
     """Called in the first process, before there are workers."""
+    limits.raise_open_files()
     serve_profiles(_settings)
 
 

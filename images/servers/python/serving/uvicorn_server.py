@@ -59,6 +59,7 @@ def serve(application: str, settings: Settings) -> None:
     # uvicorn ends gracefully and then raises the signal again for whoever handled it before. An
     # ordinary exit would wait for threads that are still blocked in a query.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    limits.raise_open_files()
     serve_profiles(settings)
     options: dict[str, Any] = {
         "host": settings.host,

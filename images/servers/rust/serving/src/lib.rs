@@ -2,6 +2,7 @@
 //! threads as told, a log without requests, health, profiles, and an orderly end.
 
 mod error;
+mod files;
 mod profile;
 #[cfg(feature = "axum")]
 mod router;
@@ -55,6 +56,7 @@ pub fn run<F>(settings: &ServerSettings, server: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
 {
+    files::raise_limit()?;
     if let Some(port) = settings.profile_port {
         profile::listen(settings.host(), port)?;
     }
