@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from containers import free_port
-from tiers import Database, Run
+from tiers import Database, Run, start_bouncer
 
 from laptime.measure.generator import GeneratorError, GeneratorResult, parse_generator_output
 from laptime.measure.prepare import prepare_database
@@ -131,6 +131,10 @@ def test_connections_of_a_server_that_is_about_to_end_are_waited_for(
 
 
 POOL = 2
+EARLIER = """
+admin_users =
+stats_users = laptime
+"""
 
 
 def set_by_a_server(bouncer: Database) -> None:
@@ -172,6 +176,22 @@ def test_nor_in_that_of_a_script(
     monkeypatch.setenv("PGBOUNCER_URL", bouncer.console)
     assert prepare_database(tmp_path / "reset.json") is None
     assert all(of_each_connection(bouncer, "SHOW synchronous_commit", "on"))
+
+
+def test_a_pgbouncer_that_an_earlier_version_deployed_is_taken_as_it_is(
+    run: Run, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reset.json").write_text("[]")
+    (tmp_path / "bouncer").mkdir()
+    with (
+        start_bouncer(run, database, tmp_path / "bouncer", EARLIER) as bouncer,
+        serving(lambda: None) as port,
+    ):
+        monkeypatch.setenv("DATABASE_URL", database.url)
+        monkeypatch.setenv("PGBOUNCER_URL", bouncer.console)
+        assert prepare_database(tmp_path / "reset.json") is None
+        result = measured(run, database, port, bouncer=bouncer)
+    assert isinstance(result, GeneratorResult), result
 
 
 def test_a_server_that_has_begun_loses_no_connection(

@@ -338,6 +338,19 @@ def test_again_leaves_a_run_to_the_operator_whose_scenario_a_newer_version_wrote
     assert (code, kept) == (0, False), err
 
 
+def test_again_keeps_the_old_result_of_a_run_whose_sql_is_no_text(
+    fake: Any, again_with: Callable[..., tuple[int, str, bool]]
+) -> None:
+    of_namespace = RUN.rsplit("/", 2)[0]
+    fake.put(f"{of_namespace}/benchmarkscenarios/desk", own_scenario("/"))
+    config_map = "/api/v1/namespaces/team/configmaps/sql"
+    fake.put(config_map, {"binaryData": {"a.sql": "bmFtZQpab+sK"}})
+    code, err, kept = again_with(scenario="desk")
+    assert code == 1
+    assert "key a.sql of ConfigMap sql is no text in UTF-8" in err
+    assert kept
+
+
 def test_again_keeps_the_old_result_while_nobody_answers_for_the_scenario(
     fake: Any, again_with: Callable[..., tuple[int, str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

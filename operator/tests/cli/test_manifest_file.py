@@ -58,7 +58,6 @@ def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
         ),
         (RUN.replace("{name: a}", "{name: 1}"), "the metadata.name of BenchmarkRun is 1, no text"),
         (RUN.replace("{name: a}", "{name: [a]}"), "the metadata.name of BenchmarkRun is ['a'], no"),
-        (f"{CONFIG_MAP}data:\n  a.js:\n", "a.yaml: ConfigMap script: data['a.js'] is no text"),
         (f"{CONFIG_MAP}data: {{a.csv: [x]}}\n", "ConfigMap script: data['a.csv'] is no text"),
         (f"{CONFIG_MAP}data: {{a.csv: 5}}\n", "ConfigMap script: data['a.csv'] is no text"),
         (f"{CONFIG_MAP}binaryData: {{a: 5}}\n", "ConfigMap script: binaryData['a'] is no text"),
@@ -74,6 +73,12 @@ def test_mistakes_are_named(text: str, said: str) -> None:
 
 def test_a_config_map_may_be_empty() -> None:
     assert parse_manifest(f"{CONFIG_MAP}data:\n---\n{RUN}", "a.yaml").config_maps
+
+
+def test_a_key_without_a_text_has_an_empty_one() -> None:
+    text = f"{CONFIG_MAP}data:\n  a.js:\n---\n{RUN}"
+    (config_map,) = parse_manifest(text, "a.yaml").config_maps
+    assert config_map["data"] == {"a.js": ""}
 
 
 def test_a_key_is_the_text_that_stands_there() -> None:

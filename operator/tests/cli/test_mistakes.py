@@ -53,6 +53,23 @@ def test_an_unknown_field_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        '.spec.servers: duplicate entries for key [name="axum"]',
+        ".spec.repetitions: expected numeric (int or float), got string",
+    ],
+)
+def test_what_does_not_fit_the_schema_is_a_refusal_that_is_said(said: str) -> None:
+    # 500 too: nobody should wait for it, and everybody should read it.
+    body = _body(
+        message="failed to create typed patch object (default/bad; laptime.dev/v1alpha1, "
+        f"Kind=BenchmarkRun): {said}"
+    )
+    assert not is_outage(500, body)
+    assert said in str(explain_refusal(500, body, "apply it"))
+
+
+@pytest.mark.parametrize(
     ("kind", "field", "hint"),
     [
         ("BenchmarkRun", '.spec.servers[name="a.b"].prest', ": did you mean preset?"),

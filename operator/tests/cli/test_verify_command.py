@@ -323,6 +323,7 @@ def test_an_address_is_checked_from_here(
         "http://localhost:99999",
         "http://",
         "ftp://localhost",
+        "http://xn--a",
         "",
     ],
 )

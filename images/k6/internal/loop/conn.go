@@ -49,7 +49,7 @@ func (e *engine) issue(id int32, now, due int64) {
 		c.made = message.Append(c.made[:0], &c.user, &e.scratch)
 		c.wire = c.made
 	}
-	// The first one and every 16th after it of each endpoint, as long as they are all the same.
+	// The first one and every 17th after it of each endpoint, as long as they are all the same.
 	c.summing = e.plan.Requests[endpoint].Check == Same && (e.sent[endpoint]%sumEvery == 0 || e.firsts[endpoint].broken)
 	e.sent[endpoint]++
 	e.active++

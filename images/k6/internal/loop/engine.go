@@ -333,8 +333,9 @@ const (
 	noneFree = int64(0)  // more is to be issued once a connection is free
 )
 
-// sumEvery says which bodies that are to be the same are summed up, beside the first: to sum up all would cost.
-const sumEvery = 16
+// sumEvery says which bodies that are to be the same are summed up, beside the first: to sum up all would cost. A prime
+// number, since answers may come from so many processes of a server in turn, and all of them are to be looked at.
+const sumEvery = 17
 
 // issueDue issues what is due on the free connections. It gives the time of the next arrival to
 // wait for, noneFree or noneLeft.

@@ -460,8 +460,8 @@ class Cluster:
                 body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
                 self._core.replace_namespaced_config_map(name, namespace, body, **options)
 
-    def config_map_texts(self, namespace: str, name: str) -> dict[str, str]:
-        """Return what a ConfigMap holds, by key.
+    def config_map_texts(self, namespace: str, name: str) -> dict[str, str | None]:
+        """Return what a ConfigMap holds, by key; None for what is no text (`binaryData`).
 
         Raises:
             Mistake: there is none of that name, or it cannot be read.
@@ -470,7 +470,7 @@ class Cluster:
             found = self._config_map_if_any(namespace, name)
         if found is None:
             raise Mistake(f"there is no ConfigMap {name} in namespace {namespace}")
-        return dict(found.get("data") or {})
+        return {**(found.get("data") or {}), **dict.fromkeys(found.get("binaryData") or ())}
 
     def _config_map_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
         try:

@@ -117,7 +117,7 @@ def parse_documents(text: str, source: str) -> dict[str, list[Document]]:
     seen: set[tuple[str, str]] = set()
     for document in documents:
         _check_document(document, source)
-        kind, name = document["kind"], str(document["metadata"]["name"])
+        kind, name = document["kind"], document["metadata"]["name"]
         # Whatever namespace stands there, all are applied in that of the run.
         if (kind, name) in seen:
             raise Mistake(f"{source}: {kind} {name} stands there twice: write it once")
@@ -150,7 +150,7 @@ def parse_any(text: str, source: str) -> list[Any]:
 
 
 class _WithoutDates(yaml.SafeLoader):
-    """Reads YAML as kubectl does: what JSON has, so no dates, and no key but a text, and that once.
+    """Reads what JSON has: no dates, as kubectl does, and no key but a text, and that once.
 
     A key is the text that stands there: whoever wrote `on` is told of `on`.
     """
@@ -216,5 +216,8 @@ def _check_texts(content: Any, field: str, what: str) -> None:
     if not isinstance(content, dict):
         raise Mistake(f"{what}: its {field} are no texts by key")
     for key, text in content.items():
-        if not isinstance(text, str):
+        if text is None:
+            # So the API server takes it.
+            content[key] = ""
+        elif not isinstance(text, str):
             raise Mistake(f"{what}: {field}[{key!r}] is no text: write it after a |, or quote it")

@@ -80,8 +80,8 @@ def explain_refusal(status: int | None, body: str | bytes | None, what: str) -> 
 
 def is_outage(status: int | None, body: str | bytes | None) -> bool:
     """Tell whether the API server failed, so that asking again later may help."""
-    # An unknown field in a server-side apply is answered by 500 too.
-    return status in (429, 500, 502, 503, 504) and b"not declared in schema" not in (
+    # What does not fit the schema is answered by 500 too in a server-side apply.
+    return status in (429, 500, 502, 503, 504) and b"failed to create typed patch object" not in (
         body.encode() if isinstance(body, str) else body or b""
     )
 

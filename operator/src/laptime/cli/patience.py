@@ -30,12 +30,14 @@ def patiently(
     Raises:
         Unreachable: the cluster was out of reach for `longest` seconds.
     """
-    began = clock()
+    began: float | None = None
     told: set[str] = set()
     while True:
         try:
             return ask()
         except Unreachable as error:
+            # What is asked may have taken its time before the cluster went out of reach.
+            began = clock() if began is None else began
             if clock() - began >= longest:
                 raise
             text = f"{error}; trying again"

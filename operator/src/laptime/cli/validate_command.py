@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from laptime.cli.cluster_access import Cluster
     from laptime.cli.manifest_file import Manifest
 
-Elsewhere = Callable[[str], Mapping[str, str]]
+Elsewhere = Callable[[str], Mapping[str, str | None]]
 """Returns what a ConfigMap that is not in the file holds, by key; a Mistake says why it cannot."""
 _METADATA = {"type": "object", "properties": {"name": {"type": "string"}}}
 
@@ -72,7 +72,7 @@ def validate(
         own = found[KIND][0]["metadata"].get("namespace") if found[KIND] else None
         return namespace_of(namespace, own, connected())
 
-    def elsewhere(name: str) -> Mapping[str, str]:
+    def elsewhere(name: str) -> Mapping[str, str | None]:
         if not server:
             raise Mistake("it is not in this file; --server reads it in the namespace of the run")
         return connected().config_map_texts(target(), name)
@@ -245,9 +245,16 @@ def valid_scenarios(
                 )
             else:
                 try:
-                    texts[key] = _text(elsewhere(one.name), one.name, one.key)
+                    text = _text(elsewhere(one.name), one.name, one.key)
+                except Unreachable:
+                    raise
                 except Mistake as mistake:
                     unread[key] = f"Not checked: {what}: {' '.join(str(mistake).split())}."
+                else:
+                    if text is None:
+                        lost.append(one.no_text)
+                    else:
+                        texts[key] = text
         if lost:
             raise _refused(f"Scenario {name}", lost)
         complete, stand_ins = with_stand_ins(document, unread)
@@ -259,7 +266,7 @@ def valid_scenarios(
     return valid
 
 
-def _text(there: Mapping[str, str], name: str, key: str) -> str:
+def _text(there: Mapping[str, str | None], name: str, key: str) -> str | None:
     if key not in there:
         raise Mistake(f"ConfigMap {name} has {', '.join(sorted(there)) or 'no keys'}")
     return there[key]
@@ -314,7 +321,7 @@ def refuse_misfits(cluster: Cluster, namespace: str, manifest: Manifest) -> None
     if any(violations(one, scenario_schema())[0] for one in judged):
         return
 
-    def elsewhere(name: str) -> Mapping[str, str]:
+    def elsewhere(name: str) -> Mapping[str, str | None]:
         return cluster.config_map_texts(namespace, name)
 
     scenarios = valid_scenarios(documents, config_maps, elsewhere).scenarios

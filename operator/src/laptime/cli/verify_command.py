@@ -246,7 +246,7 @@ def _check_address(address: str) -> None:
     try:
         url = httpx.URL(address)
         known = url.scheme in ("http", "https") and url.host and (url.port or 1) <= _LAST_PORT
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, ValueError):
         known = False
     if not known:
         raise Mistake(

@@ -26,6 +26,12 @@ _OF_STATEMENT = frozenset(
 """Classes of errors that are about the statement, and not about the state that Postgres is in
 (appendix A of its manual). The generator, which resets for the built-in loads, has them too."""
 
+_REFUSED_BY_EARLIER = "admin access needed"
+"""What a PgBouncer answers that an earlier version of Laptime deployed.
+
+The tiers of a run that goes on stay as they are when the operator is upgraded.
+"""
+
 
 def prepare_database(file: Path) -> GeneratorError | None:
     """Run the statements of a file, an array of JSON, one by one on the database of DATABASE_URL.
@@ -61,10 +67,14 @@ def _renew_connections(console: str) -> None:
     """Have PgBouncer close its connections to Postgres, each when no transaction is on it.
 
     What servers before have set on their sessions goes with them. A server that has begun notices
-    nothing: its own connections to PgBouncer stay.
+    nothing: its own connections to PgBouncer stay. One that lets nobody do so stays as it is.
     """
     with connect(console) as connection:
-        connection.execute("RECONNECT")
+        try:
+            connection.execute("RECONNECT")
+        except psycopg.Error as error:
+            if _REFUSED_BY_EARLIER not in str(error):
+                raise
 
 
 def _said(reason: str, what: object) -> GeneratorError:
