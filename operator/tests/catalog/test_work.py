@@ -134,6 +134,23 @@ def test_the_answer_to_a_request_with_values_is_not_the_same_each_time() -> None
         assert scenario.body_check(scenario.requests[0], scenario.requests) == said
 
 
+def test_a_media_type_alone_asks_for_a_body_where_a_load_does() -> None:
+    me = {"name": "me", "path": "/me", "contentType": "text/plain"}
+    scenario = Scenario.model_validate(
+        {
+            "name": "x",
+            "requests": [{"name": "me", "path": "/me"}, {"name": "list", "path": "/items"}],
+            "checks": [
+                me,
+                {**me, "name": "list", "path": "/items", "expected": [1]},
+                # Nothing that is sent under load.
+                {**me, "name": "old", "path": "/old", "expectStatus": 302},
+            ],
+        }
+    )
+    assert scenario.bodies_asked_for == ["me"]
+
+
 CREATE = {"name": "create", "method": "POST", "path": "/items", "expectStatus": 201}
 DATA = {"postgres": {"schema": [{"sql": "CREATE TABLE item (id integer);"}]}}
 WHOLE = {"expected": [{"id": 1}]}

@@ -960,6 +960,19 @@ CASES = {
         "whose pool has 5 connections to the database; 73.3 of them waited for the upstream or on "
         "purpose and 4.9 ran a statement, up to 5.0 were in use",
     ),
+    "a full pool of statements that wait on purpose": (
+        Trial(
+            load=closed(9),
+            topology={"postgres": {}},
+            server={**POOL_OF_5, "workers": 1},
+            rate=50.0,
+            server_time=latency(0.18),
+            database=waiting({"Timeout:PgSleep": 4.9}),
+            known={"wait_seconds": 0.1},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "9.0 requests were at the server, whose pool has 5 connections to the database",
+    ),
     "a full pool of transactions that are open while they ask the upstream": (
         Trial(
             load=closed(8),

@@ -12,6 +12,7 @@ import pytest
 from laptime.api.answers import CheckedAnswer, answers_in
 from laptime.catalog import Check
 from laptime.verification.answers import expectation
+from laptime.verification.mask import Mask
 from laptime.verification.verdict import Verdict
 from laptime.verification.verify import Client, Task, main, verify
 from tests.cli.api_servers import Answer, serving
@@ -304,3 +305,19 @@ def test_what_is_expected_is_said_in_words() -> None:
 
 def test_lines_that_are_no_answers_say_nothing() -> None:
     assert answers_in('starting\n{"ok": true}\n[[[\n' + "[" * 5000) == []
+
+
+def test_without_secrets_an_answer_is_shown_as_it_came() -> None:
+    raw = b'{"price":1.10,"e":1e400,"token":"first","token":"second"}'
+    assert Client().mask().body(raw) == raw.decode()
+
+
+def test_a_short_value_is_hidden_where_it_stands_alone() -> None:
+    mask = Mask()
+    for name, value in {"k": "item", "u.year": "2026", "u.active": "true"}.items():
+        mask.hide_fed(name, value)
+    assert mask.text("GET /items: item, %20item, a\\nitem; x-item=2026-11, id 120261") == (
+        "GET /items: {{k}}, %20{{k}}, a\\n{{k}}; x-{{k}}={{u.year}}-11, id 120261"
+    )
+    assert mask.quoted(True) == "true"
+    assert mask.quoted({"a": True, "b": "true"}) == '{"a": true, "b": "{{u.active}}"}'

@@ -191,6 +191,18 @@ class Scenario(BenchmarkScenarioSpec):
             return "same" if constant else "nonEmpty"
         return "nonEmpty"
 
+    @property
+    def bodies_asked_for(self) -> list[str]:
+        """The checks with a media type alone of whose answers a load asks that they have a body."""
+        asked = {one.name for one in self.requests if self.body_check(one, self.requests)}
+        return [
+            check.name
+            for check in self.checks
+            if check.name in asked
+            and check.content_type is not None
+            and (check.expected, check.expected_part, check.json_schema) == (None, None, None)
+        ]
+
     def _stays_the_same(self, check: Check, request: Request, sent: Sequence[Request]) -> bool:
         """Return whether the right answer to a request is a constant of the work itself.
 

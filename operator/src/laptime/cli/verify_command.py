@@ -234,6 +234,7 @@ def _at(
         wait_seconds=_PATIENCE_SECONDS,
         checks=scenario.checks,
         values=scenario.check_values,
+        bodies=scenario.bodies_asked_for,
     )
     verdict = verify_answers(task, client=Client.of(os.environ), show=answers.append)
     wrong = None if verdict.ok else f"{verdict.reason}: {verdict.message}"

@@ -99,7 +99,8 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "max_prepared_statements": 200,
         "ignore_startup_parameters": "extra_float_digits",
         "query_wait_timeout": timeout,
-        # Connections once made stay, so that no request of a trial pays for making them again.
+        # Connections once made stay: the first requests of a trial, which are mostly its warm-up,
+        # pay for them, and no later one.
         "server_idle_timeout": 0,
         "server_lifetime": 86400,
         "server_tls_sslmode": "disable",

@@ -103,6 +103,9 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
         document["showAnswers"] = True
     if values := _values(ctx, checks):
         document["values"] = values
+    names = {check.name for check in checks}
+    if bodies := [name for name in ctx.scenario.bodies_asked_for if name in names]:
+        document["bodies"] = bodies
     if server.says_health:
         document["healthPath"] = server.health
     if server.deployed and (url := upstream_url(ctx, server)) is not None:

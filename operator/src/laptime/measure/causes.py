@@ -306,7 +306,7 @@ def _fastest_of(answers: int, half: float, most: float) -> float:
     below their median than above it: then the fastest takes longer.
     """
     chance = NormalDist()
-    return half + (most - half) * chance.inv_cdf(1 / (answers + 1)) / chance.inv_cdf(0.9)
+    return half + (most - half) * chance.inv_cdf(1 / (max(answers, 1) + 1)) / chance.inv_cdf(0.9)
 
 
 def _places_left(

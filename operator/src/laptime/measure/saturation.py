@@ -596,8 +596,10 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     open_ = max(running, database.active_mean + idle)
     held = min(1.0, max(open_, running + computing + scene.statements_delayed) / size)
     elsewhere = scene.figures.requests_per_second * known.elsewhere_seconds
-    # With every connection taken, and as many requests computing without one as may be.
-    without = computing + max(0.0, elsewhere - idle)
+    # With every connection taken, and as many requests computing without one as may be. Who waits
+    # on purpose may do so in a statement, and has one.
+    asleep = (database.waits or {}).get("Timeout:PgSleep", 0.0)
+    without = computing + max(0.0, elsewhere - idle - asleep)
     queued = scene.at_server - without >= _QUEUED_PER_SLOT * size
     there = f"{elsewhere:.1f} of them waited for the upstream or on purpose and {running:.1f} ran"
     said = (

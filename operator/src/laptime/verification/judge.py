@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -71,11 +71,13 @@ class Judge:
         counter: Witness | None = None,
         values: Mapping[str, Value] | None = None,
         mask: Mask | None = None,
+        bodies: Collection[str] = (),
     ) -> None:
         """`values` stand for those of feeders, by their names in templates.
 
-        What is captured is hidden by `mask`.
+        What is captured is hidden by `mask`. Answers to the checks named in `bodies` have a body.
         """
+        self._bodies = frozenset(bodies)
         self._client = client
         self._upstream_url = upstream_url
         self._counter = counter
@@ -205,8 +207,8 @@ class Judge:
                 f"{seconds:.2f}s",
             )
         if (check.expected, check.expected_part, check.json_schema) == (None, None, None):
-            if check.content_type is not None and not body:
-                # Under load no answer to such a request is right without one.
+            if check.name in self._bodies and not body:
+                # Under load no answer to this request is right without one.
                 raise Wrong(
                     "WrongAnswer",
                     f"{what}: the body is empty, and the check has contentType: where a right "

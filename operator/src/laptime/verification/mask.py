@@ -31,6 +31,8 @@ class Mask:
 
     def hide(self, secret: str, instead: str) -> None:
         """Show `instead` wherever a text stands, also as JSON, a URL, HTML or an error has it."""
+        if not secret:
+            return
         self._instead |= {form: instead for form in forms_of(secret)}
         # Whoever hides twice finds nothing of a secret in what is shown already.
         self._instead[instead] = instead
@@ -58,7 +60,7 @@ class Mask:
         if self._pattern is None:
             # The longest first: one may begin as another does.
             longest_first = sorted(self._instead, key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+            self._pattern = re.compile("|".join(map(_wherever_it_stands, longest_first)))
         return self._pattern.sub(lambda found: self._instead[found[0]], text)
 
     def body(self, body: bytes) -> str:
@@ -85,6 +87,8 @@ class Mask:
     def _tree(self, node: Any) -> Any:
         if isinstance(node, str):
             return self.text(node)
+        if node is None or isinstance(node, bool):
+            return node
         # A number, or a list or an object as it was captured.
         if (instead := self._instead.get(plain_text(node))) is not None:
             return instead
@@ -93,6 +97,17 @@ class Mask:
         if isinstance(node, Sequence):
             return [self._tree(child) for child in node]
         return node
+
+
+def _wherever_it_stands(form: str) -> str:
+    """Return the pattern of a text: of a short word only where no longer one goes on.
+
+    The first of a longer one may be coded before it, as in `%20word` or `\\nword`.
+    """
+    if len(form) >= SHORTEST_SECRET or not (form.isalnum() and form.isascii()):
+        return re.escape(form)
+    begins = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+    return f"{begins}{form}(?![A-Za-z0-9])"
 
 
 def pieces_of(text: str) -> list[str]:

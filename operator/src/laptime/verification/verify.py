@@ -54,6 +54,10 @@ class Task(TolerantModel):
     values: dict[str, str | int] = Field(
         default_factory=dict, description="What stands for the values of feeders."
     )
+    bodies: list[str] = Field(
+        default_factory=list,
+        description="Checks whose answers have a body though nothing else says so: loads ask it.",
+    )
     upstream_url: str | None = Field(None, description="What the server's upstream answers at.")
     protocols: list[Protocol] = Field(
         default_factory=lambda: [Protocol.HTTP1],
@@ -184,7 +188,7 @@ def verify(
             with _asking(task, client, trusted, protocol, transport) as asking:
                 over = _WORDS[protocol] if len(task.protocols) > 1 else ""
                 _wait_over(asking, task, protocol, client, trusted)
-                judge = Judge(asking, task.upstream_url, counter, task.values, mask)
+                judge = Judge(asking, task.upstream_url, counter, task.values, mask, task.bodies)
                 _go_through(judge, task.checks, show, over)
     except Wrong as wrong:
         message = mask.text(wrong.verdict.message)
