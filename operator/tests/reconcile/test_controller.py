@@ -311,6 +311,7 @@ async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_ru
         nodes.failing.add("s0")
         await until(lambda: lost() == ["LogMissing"], 60)
         nodes.failing.clear()
+        nodes.still = False
         await until(lambda: state(server, "first") == "Succeeded", 60)
 
 
@@ -408,3 +409,60 @@ async def test_a_lane_is_given_away_while_another_run_cannot_be_accepted() -> No
         server.remove("BenchmarkRun", "default", "first")
         await until(lambda: state(server, "second") == "Deploying")
         assert state(server, "third") is None
+
+
+def elsewhere(name: str) -> dict[str, Any]:
+    """Return a run of another namespace."""
+    manifest = run_manifest(name)
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": "elsewhere"}}
+
+
+def state_elsewhere(server: ApiServer, name: str) -> str | None:
+    found = server.get("BenchmarkRun", "elsewhere", name) or {}
+    said: str | None = (found.get("status") or {}).get("state")
+    return said
+
+
+async def test_a_run_in_mid_trial_keeps_its_lane_through_rights_that_are_missed_for_a_while() -> (
+    None
+):
+    # As of an API server that was just started and does not know its RoleBindings yet.
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    async with operating(server) as controller, working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        server.add(elsewhere("second"))
+        await until(lambda: state_elsewhere(server, "second") == "Queued")
+        nodes.still = True
+        (worker,) = controller._workers.values()
+        server.forbidden.add("default")
+        server.cut()
+        await asyncio.sleep(0.5)
+        # It is looked at again, and nobody else is given its lane.
+        worker.wake()
+        await asyncio.sleep(0.5)
+        assert reason(server, "first", "Accepted") == "Accepted"
+        assert state_elsewhere(server, "second") == "Queued"
+        assert worker._forbidden_since is not None
+        server.forbidden.clear()
+        # What was missed is over: the next time counts from its own beginning.
+        await until(lambda: worker._forbidden_since is None, 20)
+        nodes.still = False
+        await until(lambda: state(server, "first") == "Succeeded", 60)
+
+
+async def test_a_run_whose_rights_are_gone_for_good_holds_no_lane_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_FORBIDDEN_SECONDS", 0.5)
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    async with operating(server), working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        nodes.still = True
+        server.add(elsewhere("second"))
+        await until(lambda: state_elsewhere(server, "second") == "Queued")
+        server.forbidden.add("default")
+        server.cut()
+        await until(lambda: reason(server, "first", "Accepted") == "NamespaceNotEnabled", 20)
+        await until(lambda: state_elsewhere(server, "second") == "Deploying", 20)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from laptime.reconcile import controller
+from laptime.reconcile import controller, worker
 from laptime.reconcile.controller import Controller
 
 from .api_server import ApiServer
@@ -146,7 +146,10 @@ def _cards(controller: Controller) -> list[Any]:
     return list(controller._runs)
 
 
-async def test_a_namespace_that_is_enabled_later_has_its_runs_measured() -> None:
+async def test_a_namespace_that_is_enabled_later_has_its_runs_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_FORBIDDEN_SECONDS", 0.5)
     server = ApiServer(forbidden={"default"})
     server.add(run_manifest("demo"))
     async with operating(server):
@@ -168,7 +171,10 @@ async def test_a_namespace_that_is_enabled_later_has_its_runs_measured() -> None
         await until(lambda: _state_elsewhere(server) == "Deploying", 15)
 
 
-async def test_rights_that_are_gone_before_its_watches_end_are_no_refused_object() -> None:
+async def test_rights_that_are_gone_before_its_watches_end_are_no_refused_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_FORBIDDEN_SECONDS", 0.5)
     # Watches that are open go on for half a minute.
     server = ApiServer(forbidden_from="Deployment")
     server.add(

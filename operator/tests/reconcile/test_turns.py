@@ -17,6 +17,7 @@ from laptime.api.resources import Resources
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.api.topology import Topology
+from laptime.reconcile import worker
 from laptime.reconcile.queue import Card
 from laptime.reconcile.turns import Caps, Turn, Turns, Used, cap_exceeded, next_in_turn
 from laptime.settings import Settings, SettingsError, load_settings
@@ -395,7 +396,10 @@ def test_what_the_operator_cannot_read_is_said_at_its_start(
         load_settings()
 
 
-async def test_the_time_in_which_a_run_may_not_go_on_is_none_of_its_turn() -> None:
+async def test_the_time_in_which_a_run_may_not_go_on_is_none_of_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_FORBIDDEN_SECONDS", 0.5)
     server = ApiServer(forbidden={"default"})
     long_ago = datetime.now(UTC) - timedelta(hours=30)
     begun = {

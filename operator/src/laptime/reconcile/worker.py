@@ -62,6 +62,8 @@ _PROGRESS_SECONDS = 5.0
 _ERRORS_PASS_SECONDS = 300.0
 # So long an object of an earlier run of the same name may take to go.
 _PASSING_SECONDS = 20.0
+# So long rights may be missed in the middle of a run until they count as taken away.
+_FORBIDDEN_SECONDS = 120.0
 
 
 def context_of(
@@ -115,6 +117,7 @@ class Worker:
         self._said_at = 0.0
         self._at_work = AtWork()
         self._deleted_at: float | None = None
+        self._forbidden_since: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
@@ -255,12 +258,13 @@ class Worker:
                 return None
             observed, decision, now = await self._decide(run, context, found)
         except KubeError as error:
-            if not error.forbidden:
+            if not error.forbidden or (card.active and self._may_be_allowed_again()):
                 raise
             namespace = self.key[0]
             message = self._controller.how_to_enable(namespace)
             await self._controller.refuse(manifest, NOT_ENABLED, message)
             return None
+        self._forbidden_since = None
         self._controller.metrics.trials(run, decision.trials, observed.results)
         if self._worth_saying(run.status, decision.status):
             await self._controller.say(run, decision.status, now)
@@ -269,6 +273,17 @@ class Worker:
         state = decision.status.state
         gives_lane_back = state is not None and not state.active
         return None if gives_lane_back else self._again(decision)
+
+    def _may_be_allowed_again(self) -> bool:
+        """Whether rights that are missed may come back, so that the lane stays where it is.
+
+        Whoever had it meanwhile would be measured beside what this run has in the cluster. An API
+        server that was just started knows no RoleBinding yet, and one of which somebody changes the
+        role is deleted and made again.
+        """
+        now = time.monotonic()
+        self._forbidden_since = self._forbidden_since or now
+        return now - self._forbidden_since < _FORBIDDEN_SECONDS
 
     def _until_gone(self) -> float | None:
         """Return when to look again at a run that is deleted; None: no pod of it works any more.
