@@ -466,3 +466,40 @@ async def test_a_run_whose_rights_are_gone_for_good_holds_no_lane_for_ever(
         server.cut()
         await until(lambda: reason(server, "first", "Accepted") == "NamespaceNotEnabled", 20)
         await until(lambda: state_elsewhere(server, "second") == "Deploying", 20)
+
+
+@pytest.mark.parametrize("what", ["deleted", "paused", "over"])
+async def test_a_run_that_needs_no_lane_any_more_gives_it_on_while_nobody_hears_of_runs(
+    what: str,
+) -> None:
+    server = ApiServer()
+
+    async def out_of_order(request: web.Request) -> web.StreamResponse | None:
+        # Single runs are read and written, their list and their watch are not to be had.
+        if request.path.endswith("/benchmarkruns"):
+            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
+        return None
+
+    server.add(run_manifest("first"))
+    async with operating(server), working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        nodes.still = True
+        server.add(run_manifest("second"))
+        server.add(run_manifest("third"))
+        await until(lambda: state(server, "second") == state(server, "third") == "Queued")
+        server.fault = out_of_order
+        server.cut()
+        await asyncio.sleep(0.2)
+        second = server.get("BenchmarkRun", "default", "second") or {}
+        if what == "deleted":
+            server.remove("BenchmarkRun", "default", "second")
+        elif what == "paused":
+            spec = {**second["spec"], "suspend": True}
+            server.change("BenchmarkRun", "default", "second", spec=spec)
+        else:
+            status = {**second["status"], "state": "Failed"}
+            server.change("BenchmarkRun", "default", "second", status=status)
+        nodes.still = False
+        await until(lambda: state(server, "third") == "Succeeded", 20)
+        asked = [path for _, path in server.requests if path.endswith("/second")]
+        assert len(asked) <= 5

@@ -131,6 +131,10 @@ class Controller:
         """Take in a run as somebody has read it, if nothing newer is known of it."""
         self._runs.put(manifest)
 
+    def gone(self, uid: str) -> None:
+        """Take in that somebody has found a run gone."""
+        self._runs.remove(uid)
+
     def _take(self, manifest: Manifest) -> Card:
         card = card_of(manifest)
         self.metrics.show(manifest)

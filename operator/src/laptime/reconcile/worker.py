@@ -242,7 +242,6 @@ class Worker:
             return None
         if card.started and card.lane != self.turn.lane:
             # It got its turn by an older state of the run, whose lane is another one.
-            self._controller.heard(manifest)
             return None
         try:
             await self._watches.first()
@@ -314,13 +313,20 @@ class Worker:
         return decision.requeue_seconds or _AFTER_ACTIONS_SECONDS
 
     async def _current(self) -> Manifest | None:
-        """Return the run as it was heard of last; None when it is gone."""
-        if self._manifest is None:
-            found = await self._kube.get(KIND, *self.key)
-            if found is None or found["metadata"]["uid"] != self.uid:
-                return None
-            self._manifest = found
-        return self._manifest
+        """Return the run as it was heard of last; None when it is gone.
+
+        What is read here the controller may not have heard of, while its watch is out: by what it
+        knows it would give the lane to this run again and again, and to nobody else.
+        """
+        if self._manifest is not None:
+            return self._manifest
+        found = await self._kube.get(KIND, *self.key)
+        if found is None or found["metadata"]["uid"] != self.uid:
+            self._controller.gone(self.uid)
+            return None
+        self._manifest = found
+        self._controller.heard(found)
+        return found
 
     def _parsed(self, manifest: Manifest) -> Run:
         version = version_of(manifest)
