@@ -503,3 +503,27 @@ async def test_a_run_that_needs_no_lane_any_more_gives_it_on_while_nobody_hears_
         await until(lambda: state(server, "third") == "Succeeded", 20)
         asked = [path for _, path in server.requests if path.endswith("/second")]
         assert len(asked) <= 5
+
+
+async def test_what_a_run_has_is_taken_down_while_a_finalizer_of_somebody_holds_it() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+
+    def left() -> set[str]:
+        objects = [one for (kind, _, _), one in server.objects.items() if kind != "BenchmarkRun"]
+        names = {one["metadata"]["name"] for one in objects}
+        return {name for name in names if name.startswith("first-")}
+
+    async with operating(server), working(server) as nodes:
+        await until(lambda: "first-trial-002" in nodes.generators_started, 20)
+        server.add(run_manifest("second"))
+        await until(lambda: state(server, "second") == "Queued")
+        deleted = "2026-01-01T00:00:00Z"
+        held = {"finalizers": ["somebody.example/holds"], "deletionTimestamp": deleted}
+        first = server.get("BenchmarkRun", "default", "first") or {}
+        metadata = {**first["metadata"], **held}
+        server.change("BenchmarkRun", "default", "first", metadata=metadata)
+        await until(lambda: state(server, "second") == "Deploying", 20)
+        # What was measured stays for whoever holds it.
+        assert left() == {"first-scenario", "first-trial-001"}
+        await until(lambda: state(server, "second") == "Succeeded", 20)

@@ -226,7 +226,11 @@ class Worker:
             KubeError: something could not be read or done; look again a little later.
         """
         manifest = await self._current()
-        if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+        if manifest is None:
+            return self._until_gone()
+        if "deletionTimestamp" in manifest["metadata"]:
+            # While a finalizer holds it, nobody else takes down what it has in the cluster.
+            await self._clear()
             return self._until_gone()
         card = card_of(manifest)
         try:
