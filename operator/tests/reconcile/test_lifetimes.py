@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from laptime.reconcile.queue import card_of
+
 from .api_server import ApiServer
+from .nodes import working
 from .test_controller import operating, run_manifest, state, until
 from .test_cost import finished
 from .test_pause import patched
@@ -66,3 +70,25 @@ async def test_a_run_that_is_changed_while_others_are_deleted_stays(
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
         await asyncio.sleep(0.2)
     assert server.get("BenchmarkRun", "default", "the-changed") is not None
+
+
+async def test_a_run_with_no_time_to_live_stays_until_who_waits_for_it_has_read_it() -> None:
+    server = ApiServer()
+    manifest = run_manifest("short")
+    server.add({**manifest, "spec": {**manifest["spec"], "ttlSecondsAfterFinished": 0}})
+    async with operating(server), working(server):
+        await until(lambda: state(server, "short") == "Succeeded", 20)
+        # Who follows a run looks every half second, and reads its archive then.
+        await asyncio.sleep(1.0)
+        assert state(server, "short") == "Succeeded"
+
+
+@pytest.mark.parametrize(("seconds", "stays"), [(0, 30), (1, 30), (30, 30), (31, 31), (3600, 3600)])
+def test_a_run_stays_for_its_time_to_live_and_at_least_for_half_a_minute(
+    seconds: int, stays: int
+) -> None:
+    manifest = finished("old", ttlSecondsAfterFinished=seconds)
+    manifest["metadata"] |= {"uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    card = card_of(manifest)
+    assert card.finished is not None
+    assert card.deadline == card.finished + timedelta(seconds=stays)

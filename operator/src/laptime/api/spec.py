@@ -37,6 +37,8 @@ MAX_TRIALS = 2000
 MAX_REPETITIONS = 100
 CHANGEABLE = ("suspend", "cancel", "retry", "ttlSecondsAfterFinished")
 """What may be changed of a run that is accepted: everything else is what its results are about."""
+LEAST_TTL_SECONDS = 30
+"""So long a run stays after its end, however little it has to live: who follows it reads it."""
 CONTROL_SUFFIX = "-control"
 
 PRECISION_REPETITIONS = 8
@@ -399,7 +401,8 @@ class BenchmarkRunSpec(Model):
     )
     ttl_seconds_after_finished: int | None = Field(
         None,
-        description="Delete the run and its results this many seconds after it finished.",
+        description="Delete the run and its results this many seconds after it finished, and not "
+        f"before {LEAST_TTL_SECONDS}: whoever waits for the run needs a while to read them.",
         ge=0,
         le=31_536_000,
     )

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from laptime.api import GROUP
+from laptime.api.spec import LEAST_TTL_SECONDS
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.api.storage import STORED_VERSION
 from laptime.reconcile.views import parse_time
@@ -187,8 +188,10 @@ def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
     finished = parse_time(finished_at)
     if finished is None or not isinstance(seconds, int | float):
         return None
-    # After longer than this nobody waits for it any more.
-    return finished + timedelta(seconds=seconds) if abs(seconds) <= _MOST_SECONDS else None
+    if abs(seconds) > _MOST_SECONDS:
+        # Nobody waits for it any more then.
+        return None
+    return finished + timedelta(seconds=max(seconds, LEAST_TTL_SECONDS))
 
 
 def turns_before(card: Card, cards: Iterable[Card]) -> int:
