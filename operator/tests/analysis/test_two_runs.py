@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from laptime.analysis.run_differences import (
+    other_cpus,
     other_images,
     paired_otherwise,
     what_differs,
@@ -455,6 +456,20 @@ def test_other_images_under_the_same_names_are_said() -> None:
     named = [one.model_copy(update={"image": "registry.example/a:2"}) for one in ONE.servers]
     assert other_images(ONE, first, moved, ONE.model_copy(update={"servers": named})) == []
     assert other_images(ONE, trials(), first, ONE) == []
+
+
+def test_nodes_of_the_same_names_with_other_cpus_are_said() -> None:
+    def on(**models: str | None) -> list[TrialResult]:
+        nodes = [NodeUsage(node=name, cpus=2, cpu_model=one) for name, one in models.items()]
+        usage = TrialUsage(source=Source.AGENT, complete=True, nodes=nodes)
+        return [one.model_copy(update={"usage": usage}) for one in trials()]
+
+    intel, amd = on(n1="Xeon", n2="Xeon"), on(n1="EPYC", n2="Xeon")
+    assert other_cpus(intel, intel) == other_cpus(amd, on(n3="Xeon", n4="EPYC")) == []
+    assert other_cpus(intel, amd) == ["the CPUs: Xeon and EPYC or Xeon"]
+    # Of a run without readings, or with a node that does not tell, nobody knows.
+    assert other_cpus(intel, trials()) == other_cpus(on(n1="EPYC", n2=None), intel) == []
+    assert other_cpus([*on(n1=None), *on(n1="EPYC")], on(n1="Xeon")) == ["the CPUs: EPYC and Xeon"]
 
 
 def test_a_run_on_one_node_and_one_on_several_differ() -> None:

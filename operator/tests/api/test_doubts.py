@@ -79,6 +79,8 @@ STORED = {
     "the server ran on b, and on a in trial demo-trial-001: what differs may be the nodes": (
         doubts.OTHER_NODES
     ),
+    "node n1 has AMD EPYC 7B12, and had Intel(R) Xeon(R) CPU @ 2.20GHz in trial demo-trial-001: "
+    "what differs may be the machine": doubts.OTHER_MACHINE,
     "the cluster added init container istio-init and container istio-proxy to the pod of server "
     "axum: what it does there is in the figures": doubts.CONTAINER_ADDED,
     "the cluster limits the generator to 100m of CPU and 128Mi of memory, and nobody asked for a "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from laptime.api.placement import Nodes
 from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
+from laptime.api.usage import NodeUsage, Source, TrialUsage
 from laptime.measure import on_the_same_nodes
 
 
@@ -116,3 +117,51 @@ def test_where_nodes_rotate_only_those_of_one_repetition_belong_together() -> No
     # A Service does not rotate.
     blue, green = result(1, "a", server=["n1"]), result(2, "a", 2, server=["n2"])
     assert list(doubtful(blue, green, there="a", nodes=Nodes.ROTATE)) == ["t2"]
+
+
+def seen(result: TrialResult, **models: str | None) -> TrialResult:
+    """Return a result with the readings of nodes that have these CPUs."""
+    nodes = [NodeUsage(node=name, cpus=2, cpu_model=one) for name, one in models.items()]
+    usage = TrialUsage(source=Source.AGENT, complete=True, nodes=nodes)
+    return result.model_copy(update={"usage": usage})
+
+
+def test_a_node_that_was_replaced_by_one_with_other_cpus_is_another_one() -> None:
+    first = seen(result(1, "a", server=["n1"], generator=["n2"]), n1="EPYC", n2="Xeon")
+    other = result(2, "b", server=["n1"], generator=["n2"])
+    assert doubtful(first, seen(other, n1="EPYC", n2="Xeon")) == {}
+    assert doubtful(first, seen(other, n1="Xeon", n2="Xeon")) == {
+        "t2": ["node n1 has Xeon, and had EPYC in trial t1: what differs may be the machine"]
+    }
+    # It is said once of a node with several parts, and also where a part moved beside it.
+    many = seen(result(1, "a", server=["n1"], postgres=["n1"]), n1="EPYC")
+    moved = seen(result(2, "a", server=["n1"], postgres=["n1", "n3"]), n1="Xeon", n3="Xeon")
+    assert doubtful(many, moved) == {
+        "t2": [
+            "postgres ran on n1 and n3, and on n1 in trial t1: what differs may be the nodes",
+            "node n1 has Xeon, and had EPYC in trial t1: what differs may be the machine",
+        ]
+    }
+
+
+def test_of_a_node_whose_cpus_nobody_tells_nothing_is_said() -> None:
+    unread, silent = result(1, "a", server=["n1"]), seen(result(2, "a", server=["n1"]), n1=None)
+    first = seen(result(3, "a", server=["n1"]), n1="EPYC")
+    assert doubtful(unread, silent, first) == {}
+    # What the first of them did not tell, a later one does.
+    assert doubtful(unread, silent, first, seen(result(4, "a", server=["n1"]), n1="Xeon")) == {
+        "t4": ["node n1 has Xeon, and had EPYC in trial t3: what differs may be the machine"]
+    }
+    # A node on which no part of the trial ran is nothing to it.
+    idle = seen(result(4, "a", server=["n1"]), n1="EPYC", n2="Xeon")
+    assert doubtful(seen(result(1, "a", server=["n1"]), n1="EPYC", n2="EPYC"), idle) == {}
+
+
+def test_where_nodes_rotate_a_machine_may_change_between_repetitions() -> None:
+    trials = [
+        seen(result(1, "a", server=["n1"]), n1="EPYC"),
+        seen(result(2, "a", 2, server=["n1"]), n1="Xeon"),
+        seen(result(3, "b", 2, server=["n1"]), n1="EPYC"),
+    ]
+    assert list(doubtful(*trials)) == ["t2"]
+    assert list(doubtful(*trials, nodes=Nodes.ROTATE)) == ["t3"]

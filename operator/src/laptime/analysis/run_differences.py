@@ -126,6 +126,25 @@ def other_images(
     ]
 
 
+def other_cpus(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> list[str]:
+    """Return that the nodes had other CPUs, where both runs know those of all their nodes."""
+    models = [_cpu_models(trials) for trials in (before, after)]
+    if not all(models) or models[0] == models[1]:
+        return []
+    return [f"the CPUs: {' and '.join(' or '.join(sorted(each)) for each in models)}"]
+
+
+def _cpu_models(trials: Sequence[TrialResult]) -> set[str]:
+    """Return what CPUs the nodes of a run had; none where one of them never told."""
+    known: dict[str, set[str]] = {}
+    for one in trials:
+        for node in one.usage.nodes if one.usage else ():
+            known.setdefault(node.node, set()).update(
+                [shown(node.cpu_model)] if node.cpu_model else []
+            )
+    return set().union(*known.values()) if all(known.values()) else set()
+
+
 def _bits(trial: TrialResult, part: str) -> frozenset[str] | None:
     image = trial.images.get(part)
     return bits(image) if image is not None else None

@@ -311,6 +311,11 @@ OTHER_NODES = Doubt(
     "see why the pod could not be placed where it was before; nodes that are there for benchmarks "
     "alone, or more repetitions",
 )
+OTHER_MACHINE = Doubt(
+    "node {node} has {cpu}, and had {before} in trial {trial}: what differs may be the machine",
+    "machines of one kind that stay: a spot or repaired one comes back under its name with other "
+    "CPUs",
+)
 
 # Of what the cluster made of the pods. Another container may take from the figures, or give to
 # them: a proxy keeps connections open, and asks again.

@@ -73,6 +73,7 @@ def compare(
     server that stays the same: the others are compared relative to it then.
     """
     from laptime.analysis.run_differences import (
+        other_cpus,
         other_images,
         paired_otherwise,
         same_in_both,
@@ -142,6 +143,7 @@ def compare(
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
+    differences += other_cpus(earlier.report.trials, later.report.trials)
     differences += [
         f"{server} under {load} has trials in the {which} one only"
         for which, pairs in (("earlier", gone), ("later", new))
