@@ -784,6 +784,23 @@ class TestCompare:
         _, out, _ = laptime("compare", before, after)
         assert "The runs differ in more: the version of Laptime: 0.0.7 and 0.0.8." in out
 
+    def test_runs_on_nodes_with_other_cpus_are_not_compared_without_a_word(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        def on(model: str) -> Path:
+            path = tmp_path / f"{model}.json"
+            node = {"node": "n1", "cpus": 2, "cpuModel": model}
+            usage = {"source": "agent", "complete": True, "nodes": [node]}
+            trials = [
+                TrialResult.model_validate({**one.to_wire(), "usage": usage})
+                for one in REPORT.trials
+            ]
+            path.write_text(to_json(replace(REPORT, trials=trials)))
+            return path
+
+        _, out, _ = laptime("compare", on("EPYC"), on("Xeon"))
+        assert "The runs differ in more: the CPUs: EPYC and Xeon." in " ".join(out.split())
+
     @pytest.mark.parametrize("all_of_them", [True, False])
     def test_a_server_of_which_no_trial_counts_is_named_and_is_in_both_runs(
         self, laptime: Laptime, tmp_path: Path, all_of_them: bool
