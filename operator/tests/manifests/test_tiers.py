@@ -268,7 +268,8 @@ def test_passwords_that_a_url_would_not_keep_are_refused(password: str) -> None:
 
 def test_pgbouncer_gets_what_the_run_says() -> None:
     parsed = pgbouncer("full")
-    assert parsed["databases"]["laptime"] == "host=demo-postgres port=5432 dbname=laptime"
+    where = "host=demo-postgres port=5432 dbname=laptime"
+    assert parsed["databases"]["laptime"] == f"{where} pool_size=25 pool_mode=transaction"
     settings = parsed["pgbouncer"]
     assert settings["pool_mode"] == "transaction"
     assert settings["default_pool_size"] == "25"
@@ -297,7 +298,9 @@ def test_a_server_has_a_pool_of_its_own_and_those_with_the_same_share_one() -> N
     databases = dict(pgbouncer(spec)["databases"])
     where = "host=demo-postgres port=5432 dbname=laptime"
     own = f"{where} pool_size=40 pool_mode=session"
-    assert databases == {"laptime": where, "laptime_40_session": own}
+    # An admin's SET changes neither size nor mode of a pool that stand here.
+    default = f"{where} pool_size=25 pool_mode=transaction"
+    assert databases == {"laptime": default, "laptime_40_session": own}
     ctx = context(spec)
     names = {one.name: pool_name(ctx.spec, one) for one in ctx.spec.servers}
     assert names == {
@@ -426,7 +429,7 @@ def test_haproxy_caps_connections_only_when_the_run_says_so() -> None:
 )
 def test_haproxy_waits_no_shorter_than_who_asks(timeout: str, seconds: int) -> None:
     text = config(changed("loads.0.timeout", timeout), "demo-haproxy", "haproxy.cfg")
-    for what in ("client", "server", "queue"):
+    for what in ("client", "server"):
         assert f"    timeout {what} {seconds}s\n" in text
     assert "    timeout connect 5s\n" in text
 
@@ -435,12 +438,32 @@ def test_haproxy_leaves_a_websocket_on_which_nobody_speaks_alone() -> None:
     assert "    timeout tunnel 1h\n" in config("full", "demo-haproxy", "haproxy.cfg")
 
 
-@pytest.mark.parametrize("spec", ["full", "proxied"])
-def test_haproxy_keeps_no_place_for_a_client_that_has_hung_up(spec: str) -> None:
+SEARCH = {"saturation": {"p99": "250ms", "step": "5s"}}
+SCRIPT = {"script": {"configMap": "mine"}}
+
+
+@pytest.mark.parametrize(
+    ("load", "seconds"),
+    [
+        ({"timeout": "1500ms"}, 2),
+        ({"timeout": "10m"}, 600),
+        # Which gives up after ten times what it looks for, at least a second.
+        ({"timeout": "10m", "closed": None, **SEARCH}, 3),
+        ({"timeout": "1s", "closed": None, **SCRIPT}, 120),
+    ],
+)
+def test_haproxy_keeps_no_place_for_a_client_that_has_hung_up(
+    load: dict[str, Any], seconds: int
+) -> None:
     """Else what waits when a load ends gets the places of the next trial's requests."""
-    text = config(spec, "demo-haproxy", "haproxy.cfg")
+    first = {
+        key: one for key, one in {**SPECS["full"]["loads"][0], **load}.items() if one is not None
+    }
+    text = config(changed("loads", [first]), "demo-haproxy", "haproxy.cfg")
     (section,) = re.findall(r"^defaults\n((?: +.*\n)+)", text, re.MULTILINE)
-    assert "    option abortonclose\n" in section
+    assert f"    timeout queue {seconds}s\n" in section
+    # It would lift the cap: a server goes on with what it has begun.
+    assert "abortonclose" not in section
 
 
 @pytest.mark.parametrize(

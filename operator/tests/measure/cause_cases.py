@@ -973,6 +973,19 @@ CASES = {
         Cause.DATABASE_CONNECTIONS,
         "9.0 requests were at the server, whose pool has 5 connections to the database",
     ),
+    "statements that sleep are no part of the wait for the upstream": (
+        Trial(
+            load=closed(35),
+            topology={"postgres": {}, "upstream": {"latency": "25ms"}},
+            server={"databaseConnections": 10, "workers": 1},
+            rate=1000.0,
+            server_time=latency(0.0345),
+            database=waiting({"Timeout:PgSleep": 9.0}, 0.2),
+            known={"upstream_seconds": 0.025},
+        ),
+        Cause.OFFERED_LOAD,
+        "(25 ms are the upstream's)",
+    ),
     "a full pool of transactions that are open while they ask the upstream": (
         Trial(
             load=closed(8),

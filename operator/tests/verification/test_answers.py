@@ -319,5 +319,7 @@ def test_a_short_value_is_hidden_where_it_stands_alone() -> None:
     assert mask.text("GET /items: item, %20item, a\\nitem; x-item=2026-11, id 120261") == (
         "GET /items: {{k}}, %20{{k}}, a\\n{{k}}; x-{{k}}={{u.year}}-11, id 120261"
     )
+    for coded in ("\\\\u003e", "\\\\x3e", "%252f", "\\\\v"):
+        assert mask.text(f"{coded}item") == f"{coded}{{{{k}}}}"
     assert mask.quoted(True) == "true"
     assert mask.quoted({"a": True, "b": "true"}) == '{"a": true, "b": "{{u.active}}"}'

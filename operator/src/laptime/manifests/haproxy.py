@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from laptime.api.loads import Load
 from laptime.api.server import Server
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
@@ -133,20 +134,31 @@ def _defaults(ctx: RunContext) -> str:
     longest = max(_LEAST_SECONDS, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     # Without retries a server that is not there gives a 503 at once, and no failed attempt hides
     # behind a later good one. The queue's time-out would be that of connect. On a WebSocket nobody
-    # has to speak. What waits for a client that has hung up leaves the queue: it would get the
-    # places of those that still wait, and of the next trial.
+    # has to speak. What waits for as long as clients do leaves the queue: its own has hung up, and
+    # it would get the place of one that still waits, or of the next trial. Not abortonclose: where
+    # a client has hung up that also gives away the place of a request which the server works on,
+    # so that it would have more at once than its cap.
     return f"""\
 defaults
     mode http
     timeout connect {_CONNECT_SECONDS}s
     timeout client {longest}s
     timeout server {longest}s
-    timeout queue {longest}s
+    timeout queue {math.ceil(max(map(_patience_seconds, ctx.spec.loads)))}s
     timeout tunnel 1h
     retries 0
     http-reuse safe
-    option abortonclose
 """
+
+
+def _patience_seconds(load: Load) -> float:
+    """Return for how long a client of a load waits for an answer."""
+    if load.script is not None:
+        # It has time-outs of its own.
+        return max(_LEAST_SECONDS, load.timeout_seconds)
+    # As in images/k6/internal/generator/saturate.go.
+    search = load.saturation
+    return load.timeout_seconds if search is None else max(1.0, 10.0 * search.p99_seconds)
 
 
 def _asks_alone(ctx: RunContext, server: Server) -> bool:

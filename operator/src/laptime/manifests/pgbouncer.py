@@ -113,7 +113,8 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "log_stats": 0,
     }
     where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT} dbname={DATABASE}"
-    databases = {DATABASE: where}
+    # Here too, where no admin can change them for the servers after him.
+    databases = {DATABASE: f"{where} pool_size={tier.pool_size} pool_mode={tier.pool_mode}"}
     for server in ctx.spec.deployed:
         name, own = pool_name(ctx.spec, server), ctx.spec.topology_of(server).pgbouncer
         if name != DATABASE and own is not None:

@@ -598,7 +598,8 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     elsewhere = scene.figures.requests_per_second * known.elsewhere_seconds
     # With every connection taken, and as many requests computing without one as may be. Who waits
     # on purpose may do so in a statement, and has one.
-    asleep = (database.waits or {}).get("Timeout:PgSleep", 0.0)
+    on_purpose = scene.figures.requests_per_second * known.wait_seconds
+    asleep = min(on_purpose, (database.waits or {}).get("Timeout:PgSleep", 0.0))
     without = computing + max(0.0, elsewhere - idle - asleep)
     queued = scene.at_server - without >= _QUEUED_PER_SLOT * size
     there = f"{elsewhere:.1f} of them waited for the upstream or on purpose and {running:.1f} ran"

@@ -117,6 +117,7 @@ class Worker:
         self._said_at = 0.0
         self._at_work = AtWork()
         self._deleted_at: float | None = None
+        self._cleared = False
         self._forbidden_since: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -230,7 +231,7 @@ class Worker:
             return self._until_gone()
         if "deletionTimestamp" in manifest["metadata"]:
             # While a finalizer holds it, nobody else takes down what it has in the cluster.
-            await self._clear()
+            self._cleared = self._cleared or await self._clear()
             return self._until_gone()
         card = card_of(manifest)
         try:
@@ -421,8 +422,8 @@ class Worker:
             # It is tried again, like everything else.
             self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
 
-    async def _clear(self) -> None:
-        """Delete what the run has deployed, as far as that can be done."""
+    async def _clear(self) -> bool:
+        """Delete what the run has deployed; return whether all of it could be asked for."""
         try:
             await self._watches.refresh()
             for action in deployed(self._children):
@@ -431,6 +432,8 @@ class Worker:
                     await self._kube.delete(action.kind, self.key[0], child.name, child.uid)
         except KubeError as error:
             self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
+            return False
+        return True
 
     # Logs of generators --------------------------------------------------------------------
 

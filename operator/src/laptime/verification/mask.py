@@ -102,12 +102,13 @@ class Mask:
 def _wherever_it_stands(form: str) -> str:
     """Return the pattern of a text: of a short word only where no longer one goes on.
 
-    The first of a longer one may be coded before it, as in `%20word` or `\\nword`.
+    What stands before it may be coded, as in `%20word`, `\\nword` or `\\u003eword`.
     """
     if len(form) >= SHORTEST_SECRET or not (form.isalnum() and form.isascii()):
         return re.escape(form)
-    begins = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
-    return f"{begins}{form}(?![A-Za-z0-9])"
+    coded = (r"%[0-9A-Fa-f]{2}", r"%25[0-9A-Fa-f]{2}", r"\\[bfnrtv]", r"\\x[0-9A-Fa-f]{2}")
+    before = "|".join(f"(?<={one})" for one in (*coded, r"\\u[0-9A-Fa-f]{4}"))
+    return f"(?:(?<![A-Za-z0-9])|{before}){form}(?![A-Za-z0-9])"
 
 
 def pieces_of(text: str) -> list[str]:

@@ -93,7 +93,8 @@ TRIALS = Section(
         Reason(
             "TooManyConnections",
             "Postgres had no connection left for Laptime, for ten seconds: "
-            "`topology.postgres.maxConnections` and the ten that are Laptime's own were all in use",
+            "`topology.postgres.maxConnections`, the ten that are Laptime's own and those for the "
+            "pod before were all in use",
             "a server has more open than `DATABASE_CONNECTIONS` in each of its `WORKERS` "
             "processes: mend it, or write a larger `maxConnections` "
             "([contract](servers.md#what-the-server-gets))",
