@@ -5,13 +5,21 @@ from __future__ import annotations
 import http.server
 import re
 import signal
+import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from containers import MANY_FILES, answers, free_port, get, writable_folder
 from tiers import PASSWORD, Database, Run, start_bouncer, start_database
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import scenarios
+from laptime.manifests.context import ImageSet, RunContext
+from laptime.manifests.haproxy import FIRST_PORT, haproxy_config
 
 HAPROXY_CFG = """
 defaults
@@ -192,3 +200,103 @@ def test_haproxy_passes_requests_on_and_stops_gracefully(
         assert get(port, "/here") == (200, b"/here")
         haproxy.signal(signal.SIGUSR1)
         assert haproxy.wait(ENDS) == 0
+
+
+CAP = 2
+CLIENTS = 80
+PATIENCE = 3
+"""Seconds, in which the server answers 30 of them."""
+
+
+class Slow(http.server.ThreadingHTTPServer):
+    """A server that works for a fifth of a second, and notices nothing of its clients meanwhile."""
+
+    request_queue_size = 2 * CLIENTS
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.at_once = self.most = 0
+        counting = threading.Lock()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                slow: Slow = self.server  # type: ignore[assignment]
+                with counting:
+                    slow.seen.append(self.path)
+                    slow.at_once += 1
+                    slow.most = max(slow.most, slow.at_once)
+                time.sleep(0.2)
+                with counting:
+                    slow.at_once -= 1
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that have gone."""
+
+
+def config_of_a_run(port: int, server: Slow) -> str:
+    """Return what the operator writes for a server with a cap, on this machine's loopback."""
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "sleep",
+            "topology": {"haproxy": {"maxConnections": CAP}},
+            "servers": [{"name": "slow", "image": "slow:1", "port": server.server_port}],
+            "loads": [
+                {
+                    "name": "all",
+                    "closed": {"connections": 1, "requests": 1},
+                    "timeout": f"{PATIENCE}s",
+                }
+            ],
+        }
+    )
+    ctx = RunContext(
+        name="demo",
+        namespace="default",
+        uid="7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11",
+        spec=spec,
+        scenario=scenarios()["sleep"],
+        images=ImageSet("p", "b", "h", "g", "o", {}),
+    )
+    text = haproxy_config(ctx)
+    here = {FIRST_PORT: port}
+    text = re.sub(
+        r'bind .*:(\d+)"\n',
+        lambda one: f"bind 127.0.0.1:{here.get(int(one[1])) or free_port()}\n",
+        text,
+    )
+    host = ctx.service_host("server", "slow")
+    return text.replace(host, "127.0.0.1").replace(" resolvers cluster init-addr libc,none", "")
+
+
+def test_haproxy_keeps_its_cap_and_no_place_for_clients_that_have_hung_up(
+    run: Run, tmp_path: Path
+) -> None:
+    server, port = Slow(), free_port()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    settings = tmp_path / "haproxy.cfg"
+    settings.write_text(config_of_a_run(port, server))
+    with run("haproxy", files={"/etc/laptime/haproxy.cfg": settings}) as haproxy:
+        haproxy.wait_until(lambda: answers(port, "/ready"), READY)
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(CLIENTS)]
+        for one in clients:
+            one.sendall(b"GET /old HTTP/1.1\r\nhost: x\r\n\r\n")
+        time.sleep(PATIENCE)
+        for one in clients:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            one.close()
+        # They come in turn: what was before this one and is not there now will not come.
+        assert get(port, "/new", READY)[0] == 200
+        assert 0 < server.seen.count("/old") < CLIENTS
+        assert server.most == CAP
+    server.shutdown()
