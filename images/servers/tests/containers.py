@@ -253,8 +253,9 @@ def writable_folder(folder: Path) -> Path:
 
 def _ports() -> Iterator[int]:
     # Below the range from which the kernel gives ports to connections, and for each process of
-    # pytest its own: nobody takes the port before the server that it is meant for.
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    # pytest its own: nobody takes the port before the server that it is meant for. One test that
+    # somebody runs by hand has other ones than all of them, which may be running beside it.
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw9").removeprefix("gw")
     first = 20000 + int(worker) % 10 * 1000
     return itertools.cycle(range(first, first + 1000))
 
