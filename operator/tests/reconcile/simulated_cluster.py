@@ -72,6 +72,8 @@ class SimulatedCluster:
         """What of the cluster stands still: Deployment, Job, pods, deletion, kubelet."""
         self.stubborn: set[str] = set()
         """Pods that go on although they should end."""
+        self.doubled: set[str] = set()
+        """Components of which the cluster keeps two pods, whatever the Deployment asked for."""
         self.drained = False
         """Whether the node takes no pods any more: they go to another one, or nowhere."""
         self._bound: set[str] = set()
@@ -184,6 +186,7 @@ class SimulatedCluster:
         for pod in list(self.pods.values()):
             if (
                 not self.dead & {"pods", "kubelet"}
+                and pod.phase != "Failed"
                 and not pod.deleting
                 and self.random.random() < 0.7
             ):
@@ -214,7 +217,8 @@ class SimulatedCluster:
                 self.pods[pod.name] = replace(pod, deleting_since=self.now)
         # A new pod of a trial comes when the old one is being deleted, a tier's when it is gone.
         in_the_way = [pod for pod in mine if deployment.trial is None or not pod.deleting]
-        if deployment.replicas and not in_the_way:
+        wanted = 2 if component in self.doubled else 1
+        for _ in range(len(in_the_way), wanted if deployment.replicas else 0):
             server = name.removeprefix("demo-server-") if component == "server" else None
             self._add_pod(component, name, server, deployment.trial)
 

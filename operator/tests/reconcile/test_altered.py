@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
@@ -12,16 +13,16 @@ import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.results import Validity
-from laptime.api.status import State
+from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.undisturbed import pod_template
 from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.views import PodView, pod_view
 
 from .api_server import ApiServer, Object
-from .nodes import working
+from .nodes import Nodes, working
 from .test_controller import operating, run_manifest, state, until
-from .test_deadlines import in_state
+from .test_deadlines import in_state, measuring, over
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .test_folding import stored
@@ -178,6 +179,61 @@ def test_no_server_answers_for_a_container_that_is_not_its_own(
 
 
 TIERS = ("postgres", "pgbouncer", "haproxy")
+
+
+@pytest.mark.parametrize("component", ["server", *TIERS])
+def test_two_pods_are_not_measured_as_the_one_that_a_run_asks_for(component: str) -> None:
+    """A policy that gives all Deployments two replicas; both would be behind one Service."""
+    world = World(spec_of(2, 1, 2), Random(1))
+    world.doubled = {component}
+    world_until(world, over)
+    assert world.jobs_started == []
+    ended = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert ended is not None
+    assert (ended.status, ended.reason) == (ConditionStatus.FALSE, "ReplicasChanged")
+    assert "has 2 pods where the run has one: demo-" in ended.message
+
+
+@pytest.mark.parametrize("component", ["server", *TIERS])
+def test_a_pod_that_an_autoscaler_adds_in_mid_trial_loses_the_attempt(component: str) -> None:
+    world = World(spec_of(2, 1, 2), Random(1))
+    world_until(world, measuring)
+    world.doubled = {component}
+    world_until(world, lambda world: world.run.status.lost_attempts)
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("ReplicasChanged", Fault.CLUSTER)
+
+
+async def test_no_figure_is_stored_on_what_a_frozen_watch_says_of_a_tier() -> None:
+    """Postgres was killed in mid-trial, and the server hid it: it had no error."""
+    server = ApiServer()
+    server.add(run_manifest("demo"))
+    nodes = Nodes(server)
+
+    def generator_is_followed() -> bool:
+        if not nodes.generators_started:
+            nodes.step()
+        return any("/log" in path and "trial-001" in path for _, path in server.requests)
+
+    def lost() -> list[str]:
+        status = (server.get("BenchmarkRun", "default", "demo") or {}).get("status", {})
+        return [one["reason"] for one in status.get("lostAttempts") or []]
+
+    async with operating(server):
+        await until(generator_is_followed, 20.0)
+        server.frozen = True
+        (postgres,) = (
+            one for one in server.of("Pod") if one["metadata"]["labels"][COMPONENT] == "postgres"
+        )
+        status = deepcopy(postgres["status"])
+        status["containerStatuses"][0] |= {
+            "restartCount": 1,
+            "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+        }
+        server.change("Pod", "default", postgres["metadata"]["name"], status=status)
+        nodes.step()  # Now there is a result.
+        await until(lambda: lost() == ["TierRestarted"], 20.0)
+    assert server.get("ConfigMap", "default", "demo-trial-001") is None
 
 
 @pytest.mark.parametrize("reached", [State.VERIFYING, State.RUNNING])

@@ -119,6 +119,28 @@ def diagnose(what: str, pods: Sequence[PodView], now: datetime) -> Problem | Non
     return _diagnose_pod(what, pods[-1], now) if pods else None
 
 
+def stands(pods: Sequence[PodView]) -> bool:
+    """Return whether the one pod of a component is there and ready."""
+    return sum(pod.live for pod in pods) == 1 and pods[-1].live and pods[-1].ready
+
+
+def too_many(what: str, pods: Sequence[PodView]) -> Problem | None:
+    """Return that several pods of a component live where a run has one, or None.
+
+    Behind one Service they would be measured as one: twice the limits of a server, or half of the
+    rows in another database.
+    """
+    names = sorted(pod.name for pod in pods if pod.live)
+    if len(names) < 2:
+        return None
+    return Problem(
+        "ReplicasChanged",
+        f"{what} has {len(names)} pods where the run has one: {', '.join(names)}; an admission "
+        "rule or an autoscaler gives its Deployment more `replicas`, or a pod of others has its "
+        "labels",
+    )
+
+
 def diagnose_refusal(
     what: str, workload: WorkloadView | None, unsaid: Sequence[str] = ()
 ) -> Problem | None:

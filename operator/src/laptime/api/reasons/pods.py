@@ -90,6 +90,15 @@ PODS = Section(
             blame=Fault.CLUSTER,
         ),
         Reason(
+            "ReplicasChanged",
+            "a server or a tier has several pods where the run has one, which would be measured as "
+            "one; the message names them",
+            "exempt the namespace, or what has the label `laptime.dev/run`, from the admission "
+            "rule or the autoscaler that gives Deployments more `replicas`; take the labels off "
+            "what is no pod of the run",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
             "PodMissing",
             "no pod was made in time, and nobody says why",
             "look at `kubectl get events`, since an admission rule, a LimitRange or a quota may "

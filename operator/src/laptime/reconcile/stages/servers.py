@@ -18,6 +18,7 @@ from laptime.reconcile.diagnose import (
     late,
     not_ready,
     taken_away,
+    too_many,
 )
 from laptime.reconcile.stages.rests_on import came_since, on_these_pods
 from laptime.reconcile.stages.side_services import (
@@ -86,7 +87,8 @@ def run_only(situation: Situation, purposes: Mapping[str, str]) -> bool:
     }
     deployed = {item for item in purposes.items() if situation.spec.server(item[0]).deployed}
     there = all(reachable(situation, *item) for item in purposes.items() if item not in deployed)
-    return there and settled and sized and alive == deployed
+    single = all(too_many(*_pods_of(situation, *item)) is None for item in deployed)
+    return there and settled and sized and single and alive == deployed
 
 
 def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
@@ -119,6 +121,8 @@ def _in_the_way(
     if not pods:
         return not_ready(f"server {server}", pods, limit)
     others = [pod.name for pod in others_alive(situation, (purpose, beside or purpose))]
+    if not others and situation.tiers_problem is not None:
+        return replace(situation.tiers_problem, fatal=True)
     return Problem(
         "PodsInTheWay",
         f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"
@@ -138,6 +142,11 @@ def server_pods(situation: Situation, server: str, purpose: str) -> list[PodView
     return situation.observed.pods_of("server", server=server, trial=purpose)
 
 
+def _pods_of(situation: Situation, server: str, purpose: str) -> tuple[str, list[PodView]]:
+    """Return what a server is called in messages, and its pods that were made for a purpose."""
+    return f"server {server}", server_pods(situation, server, purpose)
+
+
 def server_problem(situation: Situation, server: str, purpose: str) -> Problem | None:
     """Return what keeps a server from getting ready; fatal when its time is over."""
     unsized = size_problem(situation, server, purpose)
@@ -145,14 +154,14 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
         return unsized
     if not situation.spec.server(server).deployed:
         return target_problem(situation, server, purpose) or unsized
-    what = f"server {server}"
     deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
-    pods, limit = server_pods(situation, server, purpose), situation.spec.startup_seconds
+    what, pods = _pods_of(situation, server, purpose)
+    limit = situation.spec.startup_seconds
     refused = diagnose_refusal(what, deployment, situation.without_resources)
     if refused is not None:
         late_now = situation.step_seconds(State.VERIFYING) >= limit
         return replace(refused, fatal=refused.fatal or late_now)
-    problem = diagnose(what, pods, situation.now)
+    problem = too_many(what, pods) or diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
     overdue = late(what, pods, situation.observed.kubelets, limit, situation.now)
@@ -165,7 +174,7 @@ def server_taken_away(situation: Situation, server: str, purpose: str) -> Proble
     wanted = deployment is not None and not deployment.deleting and deployment.replicas > 0
     if not wanted or deployment is None or deployment.trial != purpose:
         return None
-    return taken_away(f"server {server}", server_pods(situation, server, purpose))
+    return taken_away(*_pods_of(situation, server, purpose))
 
 
 def with_pods(
@@ -182,10 +191,11 @@ def server_replaced(
     """Return that another pod of the server took the place of the one that a Job was begun on."""
     if not situation.spec.server(server).deployed:
         return target_changed(situation, server, job)
-    pods = server_pods(situation, server, purpose)
+    what, pods = _pods_of(situation, server, purpose)
     if not any(came_since(pod, job) for pod in pods):
         return None
-    return Problem("PodDeleted", f"the pod of server {server} was replaced while it was needed")
+    replaced = Problem("PodDeleted", f"the pod of {what} was replaced while it was needed")
+    return too_many(what, pods) or replaced
 
 
 def others_alive(situation: Situation, purposes: Collection[str]) -> list[PodView]:

@@ -22,7 +22,9 @@ from laptime.reconcile.diagnose import (
     diagnose_refusal,
     late,
     not_ready,
+    stands,
     taken_away,
+    too_many,
 )
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.verdicts import verdict_in
@@ -49,7 +51,7 @@ def side_services_ready(situation: Situation, purpose: str, left_alone: bool) ->
                     Apply(side_service_deployment(situation.context, one, purpose)),
                 ]
             settled = False
-        settled = settled and _is_ready(_pods(situation, one, purpose))
+        settled = settled and stands(_pods(situation, one, purpose))
     return settled
 
 
@@ -112,13 +114,9 @@ def _pods(situation: Situation, one: SideService, purpose: str) -> list[PodView]
     return situation.observed.pods_of(one.component, trial=purpose if one.fresh else None)
 
 
-def _is_ready(pods: list[PodView]) -> bool:
-    return bool(pods) and pods[-1].ready and not pods[-1].deleting
-
-
 def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Problem | None:
     pods, limit = _pods(situation, one, purpose), situation.spec.startup_seconds
-    if _is_ready(pods):
+    if stands(pods):
         return None
     deployment = situation.observed.deployments.get(side_service_name(situation.context, one))
     checked_for = situation.step_seconds(State.VERIFYING)
@@ -129,7 +127,7 @@ def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Proble
     if not pods and max(checked_for, situation.step_seconds(State.RUNNING, purpose)) >= longest:
         # Not fatal: that a trial never begins, no other attempt of it would change.
         return replace(not_ready(one.title, pods, longest), fatal=False)
-    problem = diagnose(one.title, pods, situation.now)
+    problem = too_many(one.title, pods) or diagnose(one.title, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
     return late(one.title, pods, situation.observed.kubelets, limit, situation.now) or problem

@@ -87,6 +87,8 @@ class Situation:
         self._design = NodeDesign(run.spec.nodes or Nodes.FIXED, deployed)
         self.actions: list[Action] = []
         self.tiers_ready = False
+        self.tiers_problem: Problem | None = None
+        """What keeps a tier from standing, if anything is known."""
         self.tiers_lost: Problem | None = None
         """Why the tiers will not come back, although every trial was run."""
         self._verdicts: list[Verdict] = []

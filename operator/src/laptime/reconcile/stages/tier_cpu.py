@@ -83,11 +83,6 @@ def size_problem(situation: Situation, server: str, purpose: str) -> Problem | N
     steps = ((State.VERIFYING, None), (State.RUNNING, purpose))
     waited = max(situation.step_seconds(*step) for step in steps)
     late = waited >= situation.patience_seconds
-    if len(first.claiming) > 1:
-        names = ", ".join(sorted(one.name for one in first.claiming))
-        said = f"pods {names} all say that the run's own Deployment has made them"
-        why = f"{said}: delete those that it has not made"
-        return _problem(first, server, why, fatal=late)
     pod, wanted = first.pod, first.wanted
     if pod is None or not pod.ready:
         return None

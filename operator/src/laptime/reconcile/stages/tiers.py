@@ -16,7 +16,9 @@ from laptime.reconcile.diagnose import (
     diagnose_refusal,
     late,
     not_ready,
+    stands,
     taken_away,
+    too_many,
     words_lost,
 )
 from laptime.reconcile.fault import whose_fault
@@ -61,7 +63,7 @@ def tiers_ready(situation: Situation) -> bool:
     standing = _standing(situation)
     for name, title in standing.items():
         pods = situation.observed.pods_of(name)
-        if pods and pods[-1].ready and not pods[-1].deleting:
+        if stands(pods):
             continue
         waiting.append(title)
         problem = _problem(situation, name, title, pods)
@@ -77,7 +79,7 @@ def tiers_ready(situation: Situation) -> bool:
             )
         )
         return True
-    first = problems[0] if problems else None
+    first = situation.tiers_problem = problems[0] if problems else None
     situation.say(
         Verdict(
             ConditionType.TIERS_READY,
@@ -108,7 +110,7 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
     for name, what in tier_titles(situation).items():
         pods = situation.observed.pods_of(name)
         # One that was evicted stays to be seen, long after another one took its place.
-        problem = taken_away(what, pods[-1:])
+        problem = taken_away(what, pods[-1:]) or too_many(what, pods)
         if problem is None and any(new_since(pod, job) for pod in pods):
             said = diagnose(what, pods, situation.now)
             text = f": {said.message}" if said else ""
@@ -125,7 +127,7 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
     limit = situation.spec.startup_seconds
     deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
     refused = diagnose_refusal(what, deployment, situation.without_resources)
-    problem = refused or diagnose(what, pods, situation.now)
+    problem = refused or too_many(what, pods) or diagnose(what, pods, situation.now)
     if problem is not None and problem.reason in ("Crashed", "CrashLoop") and name in _OWN:
         problem = words_lost(what, pods) or _in_the_scenario(situation, problem)
     if problem is not None or not _since_seconds(situation) >= limit:
