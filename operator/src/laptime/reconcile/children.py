@@ -81,8 +81,8 @@ class Watches:
 
     def __init__(self, kube: Kube, namespace: str, children: Children) -> None:
         """Begin to watch."""
-        self._watches = [
-            Watch(
+        self._watches = {
+            kind: Watch(
                 kube,
                 children.stores[kind],
                 kind,
@@ -92,8 +92,8 @@ class Watches:
                 metadata_only=kind not in OF_KIND,
             )
             for kind in children.stores
-        ]
-        self._tasks = [asyncio.create_task(watch.run()) for watch in self._watches]
+        }
+        self._tasks = [asyncio.create_task(watch.run()) for watch in self._watches.values()]
 
     async def first(self) -> None:
         """Wait until everything is known that there was when the watches began.
@@ -101,18 +101,19 @@ class Watches:
         Raises:
             KubeError: it cannot be known, or rights were taken away since.
         """
-        await asyncio.gather(*(watch.first() for watch in self._watches))
-        for watch in self._watches:
+        await asyncio.gather(*(watch.first() for watch in self._watches.values()))
+        for watch in self._watches.values():
             if watch.error is not None and watch.error.forbidden:
                 raise watch.error
 
-    async def refresh(self) -> None:
-        """List everything anew: before something is believed that cannot be taken back.
+    async def refresh(self, *kinds: str) -> None:
+        """List these kinds anew, or all: before something is believed that cannot be taken back.
 
         Raises:
             KubeError: it failed.
         """
-        await asyncio.gather(*(watch.refresh() for watch in self._watches))
+        asked = kinds or self._watches
+        await asyncio.gather(*(self._watches[kind].refresh() for kind in asked))
 
     def close(self) -> None:
         """End them."""

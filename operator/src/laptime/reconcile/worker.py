@@ -21,7 +21,7 @@ from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
 from laptime.reconcile.abandon import abandoned, deployed
-from laptime.reconcile.actions import Create, Decision, Resize
+from laptime.reconcile.actions import Action, Create, Decision, Resize
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
@@ -358,9 +358,15 @@ class Worker:
                 scenario_looked_at=found.looked_at,
             )
             decision = decide(run, observed, context, now)
-            if fresh or not _grave(run, decision):
+            if fresh:
                 break
-            await asyncio.gather(self._watches.refresh(), self._targets.refresh())
+            if _grave(run, decision):
+                await asyncio.gather(self._watches.refresh(), self._targets.refresh())
+            elif any(map(_stored_result, decision.actions)):
+                # A figure is only as good as the pods that it was measured on.
+                await self._watches.refresh("Pod")
+            else:
+                break
         return observed, decision, now
 
     def _worth_saying(self, old: RunStatus, new: RunStatus) -> bool:
@@ -490,14 +496,17 @@ def _grave(run: Run, decision: Decision) -> bool:
     for server in decision.status.servers or []:
         if server.state is ServerState.FAILED and server.name not in out:
             return True
-    return any(
-        isinstance(action, Create)
-        and action.manifest["kind"] == "ConfigMap"
-        and action.manifest["metadata"]["labels"][COMPONENT_LABEL] == Component.RESULT
-        and "immutable" in action.manifest
-        and _doubted(run, read_result(action.manifest)[0])
-        for action in decision.actions
-    )
+    results = filter(None, map(_stored_result, decision.actions))
+    return any(_doubted(run, read_result(manifest)[0]) for manifest in results)
+
+
+def _stored_result(action: Action) -> Manifest | None:
+    """Return the object in which an action stores a result for ever, or None."""
+    if not isinstance(action, Create) or action.manifest["kind"] != "ConfigMap":
+        return None
+    labels = action.manifest["metadata"]["labels"]
+    stored = labels[COMPONENT_LABEL] == Component.RESULT and "immutable" in action.manifest
+    return action.manifest if stored else None
 
 
 async def _quietly(work: Awaitable[None]) -> None:
