@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from laptime.api.loads import Load
+from laptime.api.loads import Load, ThinkTime
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Check, Request, Scenario, scenarios
 from laptime.manifests.context import Manifest, RunContext
@@ -377,6 +377,16 @@ def test_a_job_has_time_for_its_load_and_no_more_than_needed(load: str, measured
     least = 30 + one.warmup_seconds + measured + 2 * one.timeout_seconds
     assert least <= deadline <= least + 300
     assert job(ctx, load)["spec"]["activeDeadlineSeconds"] == deadline
+
+
+def test_what_users_think_is_no_part_of_the_hour_that_a_server_has() -> None:
+    ctx = context()
+    closed = ctx.spec.load("closed")
+    thinking = closed.model_copy(update={"think_time": ThinkTime(min="100ms", max="300ms")})
+    assert closed.closed is not None
+    assert closed.closed.requests is not None
+    more = deadline_seconds(ctx, thinking) - deadline_seconds(ctx, closed)
+    assert more == 0.2 * closed.closed.requests / closed.closed.connections
 
 
 def over_http2(*protocols: str) -> RunContext:

@@ -7,6 +7,7 @@ import pytest
 from laptime.api.loads import Load
 from laptime.api.pairing import Pairing
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Scenario
 from laptime.plan import Trial, plan_trials, remaining_seconds
 from laptime.plan.estimate import OVERHEAD_SECONDS
 
@@ -89,6 +90,37 @@ def test_a_server_not_yet_measured_takes_as_long_as_the_others_under_that_load()
 def test_requests_that_nothing_is_known_about_come_at_the_usual_rate() -> None:
     one = trials("a", "counted")[:1]
     assert remaining_seconds(SPEC, one, {}) == 2 + 9 / 1000 + OVERHEAD_SECONDS
+
+
+def bound(requests: int, **more: object) -> BenchmarkRunSpec:
+    """Return the spec of one trial of 10 users who send so many requests."""
+    closed = {"connections": 10, "requests": requests, "connectOver": "0s"}
+    load = Load.model_validate({"name": "counted", "closed": closed, "warmup": "2s", **more})
+    return SPEC.model_copy(update={"servers": SPEC.servers[:1], "loads": [load], "repetitions": 1})
+
+
+def expected(spec: BenchmarkRunSpec, scenario: Scenario | None = None) -> float:
+    known = [] if scenario is None else [scenario]
+    return remaining_seconds(spec, plan_trials("run", spec, seed=1), {}, *known)
+
+
+def test_no_trial_bound_by_requests_is_reckoned_with_more_than_an_hour() -> None:
+    assert expected(bound(10_000_000)) == 2 + 3600 + OVERHEAD_SECONDS
+
+
+def test_users_who_think_send_no_more_than_they_can() -> None:
+    think = {"thinkTime": {"min": "500ms", "max": "1500ms"}}
+    assert expected(bound(20_000, **think)) == 2 + 2000 + OVERHEAD_SECONDS
+    # By the scenario one of two requests has a think time; that of a load comes before it.
+    requests = [{"name": "a", "path": "/a", **think}, {"name": "b", "path": "/b"}]
+    scenario = Scenario.model_validate(
+        {"name": "own", "requests": requests, "checks": [{"name": "a", "path": "/a"}]}
+    )
+    assert expected(bound(20_000), scenario) == 2 + 1000 + OVERHEAD_SECONDS
+    assert expected(bound(20_000)) == 2 + 20 + OVERHEAD_SECONDS
+    assert expected(bound(20_000, **think), scenario) == 2 + 2000 + OVERHEAD_SECONDS
+    # One that the scenario refuses is refused for that.
+    assert expected(bound(20_000, endpoints=["c"]), scenario) == 2 + 20 + OVERHEAD_SECONDS
 
 
 def test_before_anything_is_measured_there_is_still_an_estimate() -> None:

@@ -85,3 +85,45 @@ def test_think_times_are_those_between_the_steps_of_all_sessions_of_a_load() -> 
     assert within.behind_seconds == pytest.approx(2 * 1.25 / 12)
     assert within.thinking_seconds == pytest.approx(1.25 / 12)
     assert within.most_steps == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "load", "says"),
+    [
+        (
+            {"connections": 10, "requests": 36_001},
+            {"thinkTime": {"min": "1s"}},
+            "load one: users think for 1 s after an answer on average, and 36001 requests of 10 of "
+            "them take 1h00m for that alone, of which an hour is the most: write requests: 36000 "
+            "or fewer, more connections, or a duration instead of requests",
+        ),
+        ({"connections": 10, "requests": 36_000}, {"thinkTime": {"min": "1s"}}, ""),
+        (
+            {"connections": 1, "requests": 7200},
+            {"thinkTime": {"min": "0s", "max": "2s"}},
+            "and 7200 requests of 1 of them take 2h00m for that alone",
+        ),
+        # Of three requests of a session and three alone each is followed by 4 s.
+        (
+            {"connections": 10, "requests": 9001},
+            {},
+            "users think for 4 s after an answer on average",
+        ),
+        ({"connections": 10, "requests": 9000}, {}, ""),
+        ({"connections": 10, "requests": 9001}, {"thinkTime": {"min": "0s"}}, ""),
+        ({"connections": 1, "duration": "6h"}, {"thinkTime": {"min": "1h"}}, ""),
+    ],
+)
+def test_requests_that_thinking_users_cannot_send_within_an_hour_are_refused(
+    shape: dict[str, Any], load: dict[str, Any], says: str
+) -> None:
+    said = problems(thinking("8s"), closed={**shape, "connectOver": "0s"}, **load)
+    assert len(said) == bool(says)
+    assert says in "".join(said)
+
+
+def test_streams_are_users_who_think_too() -> None:
+    closed = {"connections": 1, "requests": 36_001}
+    http2 = {"protocol": "http2", "thinkTime": {"min": "1s"}}
+    assert problems(thinking("0s"), closed=closed, streams=11, **http2) == []
+    assert problems(thinking("0s"), closed=closed, streams=10, **http2) != []

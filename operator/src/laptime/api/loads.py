@@ -65,7 +65,11 @@ class ClosedLoad(Model):
     )
     connections: int = Field(description="Concurrent connections.", ge=1, le=10000)
     requests: int | None = Field(
-        None, description="Requests in all, warm-up not counted.", ge=1, le=1_000_000_000
+        None,
+        description="Requests in all, warm-up not counted. A trial may wait for their answers for "
+        "an hour, and users may think for another one.",
+        ge=1,
+        le=1_000_000_000,
     )
     duration: LoadDuration | None = Field(None, description="How long to measure, such as 30s.")
     keep_alive: bool = Field(

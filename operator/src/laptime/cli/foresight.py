@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from laptime.analysis.foreseen import Deviations
     from laptime.api.metrics import Metric
     from laptime.api.spec import BenchmarkRunSpec
+    from laptime.catalog import Scenario
     from laptime.cli.cluster_access import Cluster
 
 _MOST_RUNS = 5
@@ -45,7 +46,11 @@ class _Found:
 
 
 def what_it_would_find(
-    cluster: Cluster, namespace: str, name: str, spec: BenchmarkRunSpec
+    cluster: Cluster,
+    namespace: str,
+    name: str,
+    spec: BenchmarkRunSpec,
+    own: Scenario | None = None,
 ) -> list[str]:
     """Return how small a difference a run would find, and what more repetitions would, in lines.
 
@@ -66,7 +71,8 @@ def what_it_would_find(
         known = found.of(metric)
         if known:
             deviation = foreseen.together(one.noise for one in known)[metric]
-            lines.append(f"{_of_whom(known, deviation)}, {_said(name, spec, metric, deviation)}.")
+            said = _said(name, spec, metric, deviation, own)
+            lines.append(f"{_of_whom(known, deviation)}, {said}.")
             continue
         why = f" Results that could not be read: {found.unread[0]}" if found.unread else ""
         lines.append(
@@ -88,7 +94,9 @@ def _of_whom(known: Sequence[_Earlier], deviation: float) -> str:
     return f"By the noise of {names} ({wording.share(deviation)} between repetitions{other})"
 
 
-def _said(name: str, spec: BenchmarkRunSpec, metric: Metric, deviation: float) -> str:
+def _said(
+    name: str, spec: BenchmarkRunSpec, metric: Metric, deviation: float, own: Scenario | None
+) -> str:
     from laptime.analysis import foreseen, wording
     from laptime.api.durations import format_duration
 
@@ -100,7 +108,7 @@ def _said(name: str, spec: BenchmarkRunSpec, metric: Metric, deviation: float) -
             found.append(f"1 repetition finds no difference in {_word(metric)}")
             said = said.partition(" in ")[0] + " four times of five"
             continue
-        lasts = format_duration(_seconds(name, spec, count))
+        lasts = format_duration(_seconds(name, spec, count, own))
         found.append(f"{count} {said} from {wording.share(share)} on (about {lasts})")
         said = "do"
     return ", ".join(found)
@@ -126,13 +134,15 @@ def _word(metric: Metric) -> str:
     return "throughput"
 
 
-def _seconds(name: str, spec: BenchmarkRunSpec, repetitions: int) -> float:
+def _seconds(name: str, spec: BenchmarkRunSpec, repetitions: int, own: Scenario | None) -> float:
+    from laptime.catalog import UNKNOWN
     from laptime.plan import plan_profiles, plan_trials, profiling_seconds, remaining_seconds
 
     fixed = {"repetitions": repetitions, "precision": None, "stop_when": None}
     asked = spec.model_copy(update={**fixed, "max_repetitions": None})
     profiling = profiling_seconds(asked, plan_profiles(name, asked))
-    return remaining_seconds(asked, plan_trials(name, asked, seed=0), {}) + profiling
+    trials = plan_trials(name, asked, seed=0)
+    return remaining_seconds(asked, trials, {}, own or UNKNOWN) + profiling
 
 
 def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found:

@@ -116,11 +116,12 @@ def validate(
     for lead in leads_of(manifest.name, spec, found["ConfigMap"]):
         say(lead)
     if checked or server:
-        say(expected_length(manifest.name, spec))
+        say(expected_length(manifest.name, spec, scenarios.get(spec["scenario"])))
     if server:
         asked = BenchmarkRunSpec.model_validate(spec).with_control()
         try:
-            lines = what_it_would_find(cluster, target(), manifest.name, asked)
+            own = scenarios.get(asked.scenario)
+            lines = what_it_would_find(cluster, target(), manifest.name, asked, own)
         except Mistake as mistake:
             # Whoever may apply runs need not be allowed to read those of others.
             lines = [f"What it would find is not known: {mistake}"]
@@ -354,10 +355,14 @@ def leads_of(name: str, spec: dict[str, Any], config_maps: list[dict[str, Any]])
     return lines
 
 
-def expected_length(name: str, spec: dict[str, Any]) -> str:
-    """Return how many trials a valid spec makes and about how long they take, in a sentence."""
+def expected_length(name: str, spec: dict[str, Any], own: Scenario | None = None) -> str:
+    """Return how many trials a valid spec makes and about how long they take, in a sentence.
+
+    `own` is its scenario where it is the user's: in those that come with Laptime nobody thinks.
+    """
     from laptime.api.durations import format_duration
     from laptime.api.spec import BenchmarkRunSpec
+    from laptime.catalog import UNKNOWN
     from laptime.plan import (
         USUAL_RATE,
         plan_profiles,
@@ -373,7 +378,7 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
     trials = plan_trials(name, asked, seed=0)
     least = "at least " if asked.by_results else ""
     profiling = profiling_seconds(asked, plan_profiles(name, asked))
-    length = format_duration(remaining_seconds(asked, trials, {}) + profiling)
+    length = format_duration(remaining_seconds(asked, trials, {}, own or UNKNOWN) + profiling)
     text = f"{least}{len(trials)} trials, about {length}"
     if any(load.closed is not None and load.closed.requests for load in asked.loads):
         text += f"; those bound by requests are reckoned with {USUAL_RATE:,.0f} requests/s"

@@ -36,6 +36,7 @@ from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.verifier import wait_container
 from laptime.plan import (
     MOST_STEPS,
+    REQUESTS_BOUND_SECONDS,
     SentSession,
     Trial,
     feeder_seed,
@@ -44,6 +45,7 @@ from laptime.plan import (
     sent_requests,
     sent_sessions,
     start_rate,
+    thinking_seconds,
 )
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
@@ -60,8 +62,6 @@ TARGET, TARGET_HOST = "$(TARGET)", "$(TARGET_HOST)"
 PREPARE_CONTAINER = "prepare"
 """Brings the database to its state before a script."""
 _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
-# A load that is bound by requests lasts as long as the slowest server needs for them.
-_REQUESTS_BOUND_SECONDS = 3600
 # Scheduling, pulling images and the reset of the database, before k6 runs.
 _START_SECONDS = 120
 # A script's image may be large, and no node has it before the first trial.
@@ -212,7 +212,9 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
             + longest_rest_seconds(load)
         )
     elif measured is None:
-        measured = _REQUESTS_BOUND_SECONDS
+        # It lasts as long as the slowest server needs, which does not answer for what users think.
+        thinking = thinking_seconds(load, sent_sessions(load, ctx.scenario))
+        measured = REQUESTS_BOUND_SECONDS + thinking
     # First they wait for the server, then for each other.
     waits = 2 if ctx.spec.generator.parallelism > 1 or ctx.spec.duet else 1
     # The last requests of warm-up and of the measured part may each take their whole time-out.

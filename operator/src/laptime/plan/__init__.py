@@ -21,8 +21,10 @@ from laptime.plan.profiles import (
 from laptime.plan.script_sources import Lead, Leads, may_reach, script_leads
 from laptime.plan.sessions import (
     ALONE,
+    REQUESTS_BOUND_SECONDS,
     WithinSessions,
     seconds_at_a_rate,
+    thinking_seconds,
     too_short,
     within_sessions,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "MOST_STEPS",
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
+    "REQUESTS_BOUND_SECONDS",
     "USUAL_RATE",
     "Lead",
     "Leads",
@@ -63,6 +66,7 @@ __all__ = [
     "sent_requests",
     "sent_sessions",
     "start_rate",
+    "thinking_seconds",
     "too_short",
     "williams_squares",
     "within_sessions",

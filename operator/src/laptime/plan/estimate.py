@@ -7,6 +7,9 @@ from statistics import fmean
 
 from laptime.api.loads import Load
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import UNKNOWN, Scenario
+from laptime.plan.endpoints import sent_sessions
+from laptime.plan.sessions import REQUESTS_BOUND_SECONDS, thinking_seconds
 from laptime.plan.trials import Trial
 
 OVERHEAD_SECONDS = 4.0
@@ -41,23 +44,31 @@ def remaining_seconds(
     spec: BenchmarkRunSpec,
     trials_left: Sequence[Trial],
     measured_durations: Mapping[tuple[str, str], Sequence[float]],
+    scenario: Scenario = UNKNOWN,
 ) -> float:
     """Estimate the seconds that the trials left will take, one after the other.
 
     `measured_durations` are the whole lengths in seconds of the trials that are over, from one
     trial's start to the next one's, by (server, load). What was measured wins over what the spec
     says; a pair with nothing measured takes the mean of its load. Two trials at the same time take
-    as long as the longer one.
+    as long as the longer one. What users think by the `scenario` counts where it is known.
     """
+    expected = {
+        (server, load): _expected(spec.load(load), server, measured_durations, scenario)
+        for server, load in {(one.server, one.load) for one in trials_left}
+    }
     longest: dict[str, float] = {}
     for trial in trials_left:
-        seconds = _expected(spec.load(trial.load), trial.server, measured_durations)
+        seconds = expected[trial.server, trial.load]
         longest[trial.meeting] = max(seconds, longest.get(trial.meeting, 0.0))
     return sum(longest.values())
 
 
 def _expected(
-    load: Load, server: str, measured: Mapping[tuple[str, str], Sequence[float]]
+    load: Load,
+    server: str,
+    measured: Mapping[tuple[str, str], Sequence[float]],
+    scenario: Scenario,
 ) -> float:
     if load.saturation is not None:
         # What is measured of it is the best step alone.
@@ -79,8 +90,19 @@ def _expected(
         return fmean(same_load)
     if seconds is None:
         bound = load.closed.requests if load.closed is not None else None
-        seconds = bound / USUAL_RATE if bound else _UNKNOWN_SECONDS
+        seconds = _requests_seconds(load, bound, scenario) if bound else _UNKNOWN_SECONDS
     return _around(load) + seconds
+
+
+def _requests_seconds(load: Load, requests: int, scenario: Scenario) -> float:
+    try:
+        sessions = sent_sessions(load, scenario)
+    except ValueError:
+        # Nobody knows the scenario yet, or it refuses the load.
+        sessions = []
+    # A trial is ended where the server takes longer, which is no part of what users think.
+    answers = min(requests / USUAL_RATE, REQUESTS_BOUND_SECONDS)
+    return max(answers, thinking_seconds(load, sessions))
 
 
 def longest_rest_seconds(load: Load) -> float:

@@ -11,7 +11,7 @@ from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows, sent_sessions
 from laptime.plan.pools import connections_needed, known_connections, pool_sizes
-from laptime.plan.sessions import shape_problem
+from laptime.plan.sessions import shape_problem, thinking_problem
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -27,7 +27,7 @@ def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
         *_without_credentials(spec),
         *_used_up(spec, scenario),
         *_too_short_to_judge(spec),
-        *_never_at_their_rate(spec, scenario),
+        *_think_too_long(spec, scenario),
     )
     return [one for one in (*problems, *more) if one is not None]
 
@@ -76,12 +76,13 @@ def _too_short_to_judge(spec: BenchmarkRunSpec) -> Iterator[str]:
             )
 
 
-def _never_at_their_rate(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
-    """Yield which loads would end before their sessions come at the rate."""
+def _think_too_long(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield which loads end before their sessions come at the rate, or all requests are sent."""
     for load in spec.loads:
         if load.script is not None or load_problem(load, scenario) is not None:
             continue
-        problem = shape_problem(load, sent_sessions(load, scenario))
+        sessions = sent_sessions(load, scenario)
+        problem = shape_problem(load, sessions) or thinking_problem(load, sessions)
         if problem is not None:
             yield problem
 

@@ -1,7 +1,8 @@
-"""What sessions of several steps make of a load whose requests come at a rate. Pure.
+"""What users who think make of a load. Pure.
 
-A user who thinks between two steps sends the later one later than the schedule says, and keeps his
-connection meanwhile. The last think time of a session does not count: the user leaves.
+Where requests come at a rate, a user who thinks between two steps of a session sends the later one
+later than the schedule says, and keeps his connection meanwhile. The last think time of a session
+does not count: the user leaves. In a closed load he begins another one, after thinking.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from laptime.api.durations import parse_duration
+from laptime.api.durations import format_duration, parse_duration
 from laptime.api.loads import Load
 from laptime.plan.endpoints import SentSession
 
@@ -18,6 +19,9 @@ MOST_BEHIND = 0.05
 """Of the time at a rate, for how long its requests may come after the beginnings of their sessions.
 By that share fewer of them come within it than the rate says, as the first ones have nobody yet who
 is at a later step."""
+
+REQUESTS_BOUND_SECONDS = 3600.0
+"""So long a trial bound by requests may wait for answers; what its users think comes on top."""
 
 
 @dataclass(frozen=True)
@@ -89,4 +93,44 @@ def shape_problem(load: Load, sessions: Sequence[SentSession]) -> str | None:
         f"session on average, and {seconds_at_a_rate(load):g} s ({what}) are too short for that: "
         f"the server would be asked for less than the rate. Write at least {least}s, shorter "
         "think times in the scenario, or a closed load"
+    )
+
+
+def thinking_seconds(load: Load, sessions: Sequence[SentSession]) -> float:
+    """Return for how long the users of a load bound by requests think for all of these, in seconds.
+
+    They take so long at least, however fast the answers are: each user thinks after every answer,
+    for the mean of what is drawn. 0 of other loads. Where the load has no think time of its own,
+    those of the sessions count.
+    """
+    if load.closed is None or load.closed.requests is None or load.users is None:
+        return 0.0
+    return load.closed.requests * _mean_think_seconds(load, sessions) / load.users
+
+
+def _mean_think_seconds(load: Load, sessions: Sequence[SentSession]) -> float:
+    if load.think_time is not None:
+        return sum(load.think_time.seconds) / 2
+    requests = sum(one.weight * len(one.steps) for one in sessions)
+    thinking = sum(
+        one.weight * sum(step.think_time.seconds) / 2
+        for one in sessions
+        for step in one.steps
+        if step.think_time is not None
+    )
+    return thinking / requests if requests else 0.0
+
+
+def thinking_problem(load: Load, sessions: Sequence[SentSession]) -> str | None:
+    """Return why users who think cannot send a load's requests in time; None when they can."""
+    thinking = thinking_seconds(load, sessions)
+    if load.closed is None or load.users is None or thinking <= REQUESTS_BOUND_SECONDS:
+        return None
+    mean = _mean_think_seconds(load, sessions)
+    most = math.floor(REQUESTS_BOUND_SECONDS * load.users / mean)
+    return (
+        f"load {load.name}: users think for {mean:.3g} s after an answer on average, and "
+        f"{load.closed.requests} requests of {load.users} of them take {format_duration(thinking)} "
+        f"for that alone, of which an hour is the most: write requests: {most} or fewer, more "
+        "connections, or a duration instead of requests"
     )

@@ -36,7 +36,7 @@ def whose_fault(
         return _OF_PARTS[part]
     bound_by_requests = load and load.closed is not None and load.closed.requests
     if reason == "GeneratorTimedOut" and bound_by_requests:
-        # It goes on for as long as the server needs.
+        # It goes on for as long as the server needs: what users think is no part of its hour.
         return Fault.SERVER
     if known.blame is Blame.GENERATOR:
         return Fault.RUN if load and load.script is not None else Fault.GENERATOR

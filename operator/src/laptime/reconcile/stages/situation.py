@@ -473,11 +473,12 @@ class Situation:
                 load = self.spec.load(result.load)
                 whole = (end - begin).total_seconds() + load.warmup_seconds + OVERHEAD_SECONDS
                 durations.setdefault((result.server, result.load), []).append(whole)
-        seconds = remaining_seconds(self.spec, left, durations)
+        scenario = self.context.scenario
+        seconds = remaining_seconds(self.spec, left, durations, scenario)
         job = self.observed.jobs.get(self.attempt(left[0]).name) if left else None
         if job is not None:
             # The trial that runs now has used up some of its time.
-            first = remaining_seconds(self.spec, left[:1], durations)
+            first = remaining_seconds(self.spec, left[:1], durations, scenario)
             seconds -= min(first, max(0.0, job.age(self.now)))
         profiling = profiling_seconds(self.spec, self.profiles_left())
         return seconds + OVERHEAD_SECONDS * len(self._unchecked()) + profiling
