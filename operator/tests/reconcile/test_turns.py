@@ -281,6 +281,62 @@ def test_a_run_within_all_caps_is_taken() -> None:
     assert cap_exceeded(LARGE, "team", Turns()) is None
 
 
+def long(servers: int, loads: int, **more: Any) -> BenchmarkRunSpec:
+    """Return the spec of a run whose trials take 111 s each, a repetition of 24 of them 2,664 s."""
+    document = spec_of(servers, loads, 1).to_wire()
+    for one in document["loads"]:
+        one["closed"] = {"connections": 2, "duration": "104s", "connectOver": "0s"}
+    return BenchmarkRunSpec.model_validate({**document, **more})
+
+
+@pytest.mark.parametrize(
+    ("budget", "cap", "said"),
+    [
+        (None, "22h13m", ""),
+        (
+            None,
+            "22h11m",
+            "it takes about 22h12m (all 30 repetitions: maxRepetitions and budget make them "
+            "fewer), and may take 22h11m. ",
+        ),
+        ("2h", "24h", ""),
+        ("2h", "2h44m24s", ""),
+        (
+            "2h",
+            "2h44m",
+            "it takes about 2h44m (its budget of 2h, and the repetition that began before its "
+            "end), and may take 2h44m. ",
+        ),
+        (
+            "1m",
+            "2h",
+            "it takes about 2h13m (the 3 repetitions that it has at least), and may take 2h00m. ",
+        ),
+        # More than all of them take.
+        ("48h", "19h", "it takes about 22h12m (all 30 repetitions: "),
+    ],
+)
+def test_a_budget_bounds_what_a_run_is_reckoned_with(
+    budget: str | None, cap: str, said: str
+) -> None:
+    run = long(8, 3, stopWhen="decided", **({"budget": budget} if budget else {}))
+    exceeded = cap_exceeded(run, "team", Turns.from_wire({"caps": {"*": {"duration": cap}}}))
+    assert (exceeded is None) == (not said)
+    assert (exceeded or "").startswith(said)
+
+
+def test_a_cap_says_what_requests_are_reckoned_with() -> None:
+    loads = [{"name": "many", "closed": {"connections": 10, "requests": 10_000_000}}]
+    run = BenchmarkRunSpec.model_validate({**spec_of(2, 1, 5).to_wire(), "loads": loads})
+    assert cap_exceeded(run, "team", Turns.from_wire({"caps": {"*": {"duration": "24h"}}})) is None
+    said = cap_exceeded(run, "team", Turns.from_wire({"caps": {"*": {"duration": "10h"}}}))
+    assert said is not None
+    assert said.startswith(
+        "it takes about 10h01m (5 repetitions; requests of loads without a duration at 1,000/s), "
+        "and may take 10h00m. "
+    )
+
+
 def test_two_servers_at_the_same_time_and_their_generators_all_count() -> None:
     changed = {"pairing": Pairing.DUET, "topology": Topology()}
     duet = LARGE.model_copy(update=changed)

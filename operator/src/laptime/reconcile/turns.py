@@ -20,7 +20,7 @@ from laptime.api.resources import Resources, quantity, thousandths
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import SIZED_TIERS, Delay, HAProxy, PgBouncer, Postgres, Upstream
-from laptime.plan import plan_trials, remaining_seconds
+from laptime.plan import USUAL_RATE, plan_trials, remaining_seconds
 from laptime.reconcile.queue import Card
 
 CAP_EXCEEDED = "CapExceeded"
@@ -208,20 +208,19 @@ def cap_exceeded(
     `services` are those of its scenario, once that is known.
     """
     caps = turns.caps_of(namespace)
-    trials = plan_trials("run", spec, 0, spec.most_repetitions)
+    repetition = plan_trials("run", spec, 0, 1)
     pods = _pods(spec, services)
     cpu, memory = (_asked(pods, what) for what in ("cpu", "memory"))
-    seconds = remaining_seconds(spec, trials, {}) if caps.duration_seconds is not None else 0.0
     over = [
-        _over("trials", len(trials), caps.trials),
+        _over("trials", len(repetition) * spec.most_repetitions, caps.trials),
         _over("servers", len(spec.servers), caps.servers),
         _over("generators", generators_at_once(spec), caps.generators),
         _over("cores in the pods of a trial", cpu, caps.cpu),
         _over("MiB of memory in the pods of a trial", memory / 2**20, _mebi(caps.memory)),
     ]
-    if caps.duration_seconds is not None and seconds > caps.duration_seconds:
-        longest = format_duration(caps.duration_seconds)
-        over.append(f"it takes about {format_duration(seconds)}, and may take {longest}")
+    if caps.duration_seconds is not None:
+        one = remaining_seconds(spec, repetition, {})
+        over.append(_takes_longer(spec, one, caps.duration_seconds))
     bounded = {"cpu": caps.cpu, "memory": caps.memory}
     over += [_unknown(pods, what) for what, most in bounded.items() if most is not None]
     over.append(_leads_out(spec.egress, caps.egress))
@@ -248,6 +247,34 @@ def _over(what: str, asked: float, most: float | None) -> str | None:
     if most is None or asked <= most:
         return None
     return f"it asks for {asked:g} {what}, and may have {most:g}"
+
+
+def _takes_longer(spec: BenchmarkRunSpec, repetition: float, most: float) -> str | None:
+    """Return that a run takes longer than it may, with what that was reckoned from; None: it fits.
+
+    `repetition` and `most` are seconds. With a budget no repetition begins after it.
+    """
+    seconds, counted = spec.most_repetitions * repetition, f"{spec.most_repetitions} repetitions"
+    if spec.by_results:
+        counted = f"all {counted}: maxRepetitions and budget make them fewer"
+    if spec.budget_seconds is not None:
+        least = spec.first_look * repetition
+        bounded = max(least, spec.budget_seconds + repetition)
+        if bounded < seconds:
+            seconds = bounded
+            counted = (
+                f"the {spec.first_look} repetitions that it has at least"
+                if least == bounded
+                else f"its budget of {spec.budget}, and the repetition that began before its end"
+            )
+    if seconds <= most:
+        return None
+    if any(load.closed is not None and load.closed.requests for load in spec.loads):
+        counted += f"; requests of loads without a duration at {USUAL_RATE:,.0f}/s"
+    return (
+        f"it takes about {format_duration(seconds)} ({counted}), and may take "
+        f"{format_duration(most)}"
+    )
 
 
 def _leads_out(asked: Sequence[Destination], allowed: tuple[str, ...] | None) -> str | None:
