@@ -386,6 +386,8 @@ def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:
             content["key"] = content.get("key", "script.js").replace("/", "-")
         load.pop("endpoints", None)
         load.pop("mix", None)
+        load.pop("warmup", None)
+        load.pop("timeout", None)
         options = content.get("options") or {}
         if "stages" in options:
             options.pop("duration", None)

@@ -70,6 +70,45 @@ def test_no_script_is_told_credentials() -> None:
     assert load_problems(altered(spec("hello", SHOP), loads=script), hello) == []
 
 
+TEN_MINUTES = [{"duration": "4m", "target": 5}, {"duration": "6m", "target": 9}]
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (
+            {"options": {"vus": 5, "duration": "10m"}},
+            "load own: options.duration of its script take 600 s, and its duration allows 300 s "
+            "(5m where it is left out): write script.duration: 600s or more, or shorter "
+            "options.duration",
+        ),
+        ({"options": {"stages": TEN_MINUTES}}, "load own: options.stages of its script take 600 s"),
+        ({"options": {"stages": TEN_MINUTES}, "duration": "10m"}, ""),
+        ({"options": {"duration": "5m"}}, ""),
+        # With iterations it is the longest time, and they may be done long before.
+        ({"options": {"iterations": 10, "duration": "10m"}}, ""),
+        ({"options": {"vus": 5}}, ""),
+        (
+            {"warmup": "5m"},
+            "load own: script.warmup (5m) is part of the 300 s that its script takes at most, and "
+            "nothing would be left to measure: write a shorter warmup, or let the script go on for "
+            "longer",
+        ),
+        ({"warmup": "30s", "options": {"duration": "30s"}}, "part of the 30 s"),
+        ({"warmup": "30s", "options": {"iterations": 9, "duration": "20s"}}, "part of the 20 s"),
+        ({"warmup": "299s"}, ""),
+    ],
+)
+def test_a_script_whose_options_outlast_its_duration_is_refused(
+    script: dict[str, Any], says: str
+) -> None:
+    hello = scenarios()["hello"]
+    loads = [{"name": "own", "script": {"configMap": "mine", **script}}]
+    said = load_problems(altered(spec("hello", FLASK), loads=loads), hello)
+    assert len(said) == bool(says)
+    assert says in "".join(said)
+
+
 def altered(run: BenchmarkRunSpec, **changes: Any) -> BenchmarkRunSpec:
     return BenchmarkRunSpec.model_validate({**run.to_wire(), **changes})
 

@@ -328,6 +328,18 @@ class Load(Model):
                 ".protocol",
             ),
             rule(
+                "!has(self.script) || self.warmup == '3s'",
+                "a script warms up by itself, or for as long as script.warmup says: write it "
+                "there, and leave this one out",
+                ".warmup",
+            ),
+            rule(
+                "!has(self.script) || self.timeout == '30s'",
+                "a script says itself how long a request may take (timeout in its parameters): "
+                "leave this one out",
+                ".timeout",
+            ),
+            rule(
                 "self.protocol == 'http1' || ((!has(self.closed) || self.closed.keepAlive) && "
                 "(!has(self.open) || self.open.keepAlive) && "
                 "(!has(self.ramp) || self.ramp.keepAlive) && "

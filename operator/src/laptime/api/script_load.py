@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import BY_NAME, Model, rule, rules
-from laptime.api.durations import LoadDuration, WarmupDuration
+from laptime.api.durations import LoadDuration, WarmupDuration, parse_duration
 from laptime.api.names import FILE_NAME, IMAGE, path_in_image, variable_name
 
 SCRIPT_FOLDER = "/scripts"
@@ -110,6 +110,13 @@ class ScriptOptions(Model):
         le=1_000_000,
     )
 
+    @property
+    def longest_seconds(self) -> float | None:
+        """How long they let the script go on, in seconds; None where they do not say it."""
+        if self.stages is not None:
+            return sum(parse_duration(stage.duration) for stage in self.stages)
+        return None if self.duration is None else parse_duration(self.duration)
+
 
 ConfigMapName = Annotated[
     str,
@@ -189,8 +196,9 @@ class ScriptLoad(Model):
     )
     duration: LoadDuration = Field(
         "5m",
-        description="Longest time that the script takes; the time left is reckoned with it. A "
-        "script that is still running some minutes later is ended, and measures nothing.",
+        description="Longest time that the script takes; the time left is reckoned with it. Its "
+        "options may not take longer. A script that is still running half a minute later is ended, "
+        "and measures nothing.",
     )
     env: list[ScriptVariable] = Field(
         default_factory=list,
@@ -212,7 +220,8 @@ class ScriptLoad(Model):
     warmup: WarmupDuration | None = Field(
         None,
         description="Time from the first thing that a scenario does, which is counted nowhere; it "
-        "is part of duration. Left out: what the scenario named warmup does is not counted.",
+        "is part of duration, and shorter. Left out: what the scenario named warmup does is not "
+        "counted.",
     )
     checks: Checks = Field(
         Checks.JUDGE,

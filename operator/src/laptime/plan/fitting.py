@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from laptime.api.durations import parse_duration
 from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS
@@ -28,6 +29,7 @@ def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
         *_used_up(spec, scenario),
         *_too_short_to_judge(spec),
         *_think_too_long(spec, scenario),
+        *_ended_before_their_end(spec),
     )
     return [one for one in (*problems, *more) if one is not None]
 
@@ -85,6 +87,34 @@ def _think_too_long(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]
         problem = shape_problem(load, sessions) or thinking_problem(load, sessions)
         if problem is not None:
             yield problem
+
+
+def _ended_before_their_end(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which scripts cannot end in time, or measure anything, by what the run says of them.
+
+    What a script says itself nobody knows before.
+    """
+    for load in spec.loads:
+        script = load.script
+        if script is None:
+            continue
+        longest, options = parse_duration(script.duration), script.options
+        lasts = None if options is None else options.longest_seconds
+        # With iterations its options say how long it may last, and not how long it will.
+        if options and options.iterations is None and lasts is not None and lasts > longest:
+            what = "stages" if options.stages else "duration"
+            yield (
+                f"load {load.name}: options.{what} of its script take {lasts:g} s, and its "
+                f"duration allows {longest:g} s (5m where it is left out): write script.duration: "
+                f"{math.ceil(lasts)}s or more, or shorter options.{what}"
+            )
+        ends = longest if lasts is None else min(lasts, longest)
+        if script.warmup is not None and parse_duration(script.warmup) >= ends:
+            yield (
+                f"load {load.name}: script.warmup ({script.warmup}) is part of the {ends:g} s that "
+                "its script takes at most, and nothing would be left to measure: write a shorter "
+                "warmup, or let the script go on for longer"
+            )
 
 
 def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
