@@ -109,6 +109,36 @@ def test_a_script_whose_options_outlast_its_duration_is_refused(
     assert says in "".join(said)
 
 
+PROFILED = {"name": "axum", "preset": "axum-diesel", "profile": True}
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [
+        (
+            {"closed": {"connections": 10, "requests": 10_000}},
+            "server axum: a profile is taken under load closed, the first that is no search, for "
+            "up to 70 s, and delete uses each of its 50000 rows once: write a load before it that "
+            "names other endpoints, or leave profile out",
+        ),
+        ({"closed": None, "open": {"rate": 1000, "duration": "30s"}}, "for up to 70 s, and delete"),
+        ({"closed": None, "open": {"rate": 700, "duration": "30s"}}, ""),
+        ({"endpoints": ["read"]}, ""),
+    ],
+)
+def test_a_load_that_uses_rows_up_is_not_profiled_under(load: dict[str, Any], says: str) -> None:
+    tasks, delete = scenarios()["tasks"], {"endpoints": ["delete"], **load}
+    run = spec("tasks", PROFILED, **delete)
+    said = load_problems(run, tasks)
+    assert said == [says] if says.startswith("server") else len(said) == bool(says)
+    assert says in "".join(said)
+    assert load_problems(spec("tasks", {**PROFILED, "profile": False}, **delete), tasks) == []
+    assert load_problems(altered(run, verifyOnly=True), tasks) == []
+    reading = {"name": "read", "endpoints": ["read"], "closed": {"connections": 1, "requests": 9}}
+    before = altered(run, loads=[reading, *run.to_wire()["loads"]])
+    assert load_problems(before, tasks) == []
+
+
 def altered(run: BenchmarkRunSpec, **changes: Any) -> BenchmarkRunSpec:
     return BenchmarkRunSpec.model_validate({**run.to_wire(), **changes})
 

@@ -12,6 +12,7 @@ from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows, sent_sessions
 from laptime.plan.pools import connections_needed, known_connections, pool_sizes
+from laptime.plan.profiles import profile_load
 from laptime.plan.sessions import shape_problem, thinking_problem
 
 
@@ -30,6 +31,7 @@ def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
         *_too_short_to_judge(spec),
         *_think_too_long(spec, scenario),
         *_ended_before_their_end(spec),
+        *_not_profiled(spec, scenario),
     )
     return [one for one in (*problems, *more) if one is not None]
 
@@ -115,6 +117,22 @@ def _ended_before_their_end(spec: BenchmarkRunSpec) -> Iterator[str]:
                 "its script takes at most, and nothing would be left to measure: write a shorter "
                 "warmup, or let the script go on for longer"
             )
+
+
+def _not_profiled(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield that the load of the profiles uses up its rows before one is taken."""
+    asking = next((one.name for one in spec.servers if one.profile), None)
+    load = spec.profile_load
+    if asking is None or load is None or spec.verify_only or load_problem(load, scenario):
+        return
+    lasting = profile_load(load)
+    scarce = scarce_rows(lasting, scenario)
+    if scarce is not None and load_problem(lasting, scenario) is not None:
+        yield (
+            f"server {asking}: a profile is taken under load {load.name}, the first that is no "
+            f"search, for up to {lasting.measured_seconds:g} s, and {scarce.what} once: write a "
+            "load before it that names other endpoints, or leave profile out"
+        )
 
 
 def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
