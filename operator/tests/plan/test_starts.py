@@ -34,6 +34,11 @@ def test_rates_are_spread_evenly_over_an_octave_by_their_logarithm() -> None:
     assert apart < 2.7 / math.sqrt(len(places))
 
 
-def test_no_rate_is_below_one_a_second() -> None:
+def test_no_rate_is_below_one_a_second_and_one_is_drawn_all_the_same() -> None:
     slow = SaturationLoad.model_validate({"p99": "50ms", "startRate": 1})
-    assert start_rate(slow, 1, trial()) == 1
+    rates = [start_rate(slow, 1, trial(repetition=n)) for n in range(50)]
+    assert all(1 <= rate <= 2 for rate in rates)
+    assert len(set(rates)) > 30
+    # No search goes beyond what it may.
+    slowest = SaturationLoad.model_validate({"p99": "50ms", "startRate": 1, "maxRate": 1})
+    assert start_rate(slowest, 1, trial()) == 1

@@ -223,7 +223,7 @@ class SaturationLoad(_Arriving):
     start_rate: int = Field(
         100,
         description="Requests per second of the first step at most: each search begins at a rate "
-        "that is drawn between half of it and it.",
+        "that is drawn between half of it and it; of 1 between 1 and 2.",
         ge=1,
         le=1_000_000,
     )

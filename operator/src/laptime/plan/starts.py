@@ -20,8 +20,10 @@ def start_rate(search: SaturationLoad, seed: int, trial: Trial) -> float:
     1962). It is drawn anew for each server as for each repetition: with the same rates for all of
     them like servers would end on the same one each time, and a difference of less than a step
     would look like none, for sure. Another attempt of a trial begins where the first one did. To
-    0.01/s, at least 1/s.
+    0.01/s, at least 1/s, so that of a first rate of 1/s the octave above it is drawn from, as far
+    as the search may go.
     """
     drawn = f"{seed}/start/{trial.repetition}/{trial.server}/{trial.load}"
     place = int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8]) / 2**64
-    return max(1.0, round(search.start_rate * math.exp2(-place), 2))
+    drawn_rate = max(2, search.start_rate) * math.exp2(-place)
+    return min(float(search.max_rate), max(1.0, round(drawn_rate, 2)))
