@@ -19,6 +19,7 @@ from laptime.catalog import Feeder, scenarios
 from laptime.cli.progress import warnings
 from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
+from laptime.manifests.tiers import tier_objects
 from laptime.plan import Lead, Leads, plan_trials
 from laptime.reconcile.stages import deploy
 from laptime.reconcile.views import ContainerView, PodView, parse_time
@@ -392,6 +393,68 @@ def test_a_new_version_of_the_operator_leaves_the_tiers_of_a_running_run_alone()
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
     assert succeeded.status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize("measured", [0, 1])
+@pytest.mark.parametrize(
+    ("lost", "anew"),
+    [
+        # The new version has policies.
+        (None, set()),
+        (("Service", "demo-haproxy"), set()),
+        (("ConfigMap", "demo-pgbouncer"), set()),
+        (
+            ("Deployment", "demo-haproxy"),
+            {("Deployment", "demo-haproxy"), ("ConfigMap", "demo-haproxy")},
+        ),
+    ],
+)
+def test_a_new_version_leaves_the_tiers_of_a_running_run_alone_also_where_something_is_missing(
+    lost: tuple[str, str] | None, anew: set[tuple[str, str]], measured: int
+) -> None:
+    world = World(spec_of(1, 1, 2), Random(5))
+    while world.run.status.state != "Running" or len(world.results_written) < measured:
+        world.step()
+        world.advance()
+    before = hashes_of_tiers(world)
+    images = replace(world.context.images, pull_policy="Always")
+    world.context = replace(world.context, images=images, cluster_domain="next.local")
+    if lost is None:
+        world.context = replace(world.context, network=Network())
+    else:
+        world.remove(*lost)
+    changed: set[tuple[str, str]] = set()
+    while len(world.results_written) < 2:
+        world.step()
+        after = hashes_of_tiers(world)
+        changed |= {key for key in before.keys() & after.keys() if after[key] != before[key]}
+        world.advance()
+        assert world.passes < MANY_PASSES
+    assert hashes_of_tiers(world).keys() == before.keys()
+    assert changed == anew
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def hashes_of_tiers(world: World) -> dict[tuple[str, str], str | None]:
+    observed = world.observe()
+    stored = {
+        "Deployment": {name: one.manifest_hash for name, one in observed.deployments.items()},
+        "Service": observed.services,
+        "ConfigMap": observed.config_maps,
+    }
+    keys = {(one["kind"], one["metadata"]["name"]) for one in tier_objects(world.context)}
+    return {(kind, name): stored[kind][name] for kind, name in keys if name in stored[kind]}
+
+
+def test_a_run_that_loses_a_service_is_not_refused_for_what_its_servers_were_verified_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, _ = until_a_generator_runs()
+    world.remove("Service", "demo-haproxy")
+    monkeypatch.setattr(deploy, "misfits", lambda *_: ["what nobody asked for before"])
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
 
 
 @pytest.mark.parametrize("component", ["postgres", "haproxy"])

@@ -8,6 +8,7 @@ from typing import Any
 
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.context import COMPONENT_LABEL
 from laptime.manifests.network import network_name, network_policy
 from laptime.manifests.pgbouncer import pgbouncer_name
 from laptime.manifests.postgres import postgres_name
@@ -62,7 +63,7 @@ def own_scenario(situation: Situation) -> Decision | None:
 
 def does_not_fit(situation: Situation) -> Decision | None:
     """Fail a run that its scenario cannot serve, before anything is deployed."""
-    if situation.observed.results or situation.run.status.state in _LATER:
+    if situation.rests_on_tiers:
         # What is refused may have grown since an earlier version began it, and it has shown that it
         # fits.
         return None
@@ -159,13 +160,22 @@ def deploy(situation: Situation) -> Decision | None:
         "ConfigMap": observed.config_maps,
     }
     reached_later = situation.run.status.state in _LATER
+    wanted = tier_objects(situation.context)
+    absent = {_key(one) for one in wanted if one["metadata"]["name"] not in stored[one["kind"]]}
+    # One that is made anew has the configuration that it is made for.
+    anew = {
+        _component(one) for one in wanted if one["kind"] == "Deployment" and _key(one) in absent
+    }
     missing = [
-        manifest
-        for manifest in tier_objects(situation.context)
-        if manifest["metadata"]["name"] not in stored[manifest["kind"]]
-        # Once servers are verified on them, tiers stay as they are: a new version of the operator
-        # must not replace a database in the middle of a run.
-        or not (reached_later or _is_as_wanted(manifest, stored[manifest["kind"]]))
+        one
+        for one in wanted
+        if _key(one) in absent
+        # Once servers are verified on them, tiers stay as they are, whatever else is missing: a new
+        # version of the operator must not replace a database in the middle of a run.
+        or (
+            (_component(one) in anew or not situation.rests_on_tiers)
+            and not _is_as_wanted(one, stored[one["kind"]])
+        )
     ]
     if missing:
         missing = _placed(missing, situation)
@@ -241,6 +251,11 @@ def _placed(tiers: list[dict[str, Any]], situation: Situation) -> list[dict[str,
     for one in there:
         one["metadata"]["annotations"] = anywhere[_key(one)]
     return there
+
+
+def _component(manifest: dict[str, Any]) -> str:
+    component: str = manifest["metadata"]["labels"][COMPONENT_LABEL]
+    return component
 
 
 def _key(manifest: dict[str, Any]) -> tuple[str, str]:

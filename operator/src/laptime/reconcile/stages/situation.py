@@ -213,6 +213,16 @@ class Situation:
             and (profile.server, profile.load) not in loads
         ]
 
+    @property
+    def rests_on_tiers(self) -> bool:
+        """Whether something was checked or measured on the tiers of the run, or is just now."""
+        states = (one.state for one in self._servers.values())
+        return (
+            self.run.status.state in (State.VERIFYING, State.RUNNING)
+            or bool(self.observed.results)
+            or any(state is not ServerState.PENDING for state in states)
+        )
+
     def measured(self) -> bool:
         """Whether every server was checked and no trial has to be run any more."""
         return not self._unchecked() and not self.trials_left()
