@@ -448,6 +448,26 @@ def test_a_run_that_loses_what_its_passwords_go_with_has_new_ones_and_new_pods(l
     assert len(one.results_written) == 2
 
 
+@pytest.mark.parametrize("done", range(4))
+def test_no_pod_keeps_a_lost_password_though_the_operator_is_killed_while_it_sees_to_that(
+    done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = world({**CACHE, "stateless": True}, repetitions=2, database=True)
+    run_until(one, lambda: len(one.results_written) == 1)
+    keepers = {"demo-service-cache", "demo-postgres"}
+    old = {name: one.deployments[name].created for name in keepers}
+    one.remove("ConfigMap", "demo-postgres")
+    kills = iter([False] * (1 + done) + [True])
+    monkeypatch.setattr(one, "_killed", lambda: next(kills, False))
+
+    def anew(name: str) -> bool:
+        return name in one.deployments and one.deployments[name].created > old[name]
+
+    run_until(one, lambda: all(map(anew, keepers)))
+    run_to_the_end(one)
+    assert one.run.status.state is State.SUCCEEDED
+
+
 def test_a_pause_leaves_no_passwords() -> None:
     one = world(CACHE)
     run_until(one, lambda: one.run.status.state is State.RUNNING)

@@ -185,14 +185,15 @@ def deploy(situation: Situation) -> Decision | None:
         situation.actions.append(Create(network_policy(context)))
     unowned = secret_owners(context) - set(observed.config_maps)
     if unowned:
-        # The Secrets are called by these, and all pods that need them come after that.
-        situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
-        # Pods that know a password that is nobody's any more, where there are some.
+        # Pods that know a password that is nobody's any more, where there are some. First: once the
+        # ConfigMaps are there again, nothing shows that these are of the time before.
         keepers = [postgres_name(context), pgbouncer_name(context)]
         keepers += [side_service_name(context, one) for one in context.scenario.services]
         situation.actions += [
             Delete("Deployment", name) for name in keepers if name in observed.deployments
         ]
+        # The Secrets are called by these, and all pods that need them come after that.
+        situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
     elif missing:
         # What pods need comes before them: configuration, the password, and names that resolve.
         missing.sort(key=lambda manifest: _ORDER.index(manifest["kind"]))
