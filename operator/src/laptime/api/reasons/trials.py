@@ -109,7 +109,9 @@ TRIALS = Section(
         Reason(
             "InvalidTrial",
             "the generator cannot send such a load; the message says what to write",
-            "change the load; if the API server took it, report it",
+            "change the load; if the API server took it, report it. `unknown field` after an "
+            "upgrade in the middle of the run: its generator is the one that it was begun with "
+            "(`status.images`), so apply the run again under another name",
             blame=Fault.RUN,
         ),
         Reason(
