@@ -125,6 +125,13 @@ def test_over_several_loads_one_search_without_an_upper_end_leaves_the_factor_wi
     assert "over the loads few and many (geometric mean)" in verdict
 
 
+def test_a_factor_without_an_end_is_not_one_number_in_the_status() -> None:
+    bounds = {"c": NO_END["c"], "b": NO_END["b"]}
+    summary = summary_of(searching(*bounds), found(bounds))
+    assert (summary.fastest, summary.fastest_factor) == ("b", "1.41x (at least 1.39)")
+    assert summary.verdict.startswith("b is fastest: 1.41x (at least 1.39) the throughput of c")
+
+
 @pytest.mark.parametrize("servers", [("b", "c"), ("c", "b"), ("b",)])
 def test_a_precision_is_not_reached_where_a_search_has_no_upper_end(
     servers: tuple[str, ...],

@@ -214,6 +214,16 @@ def test_the_factor_of_a_run_is_that_of_its_verdict_and_of_one_load_only_where_t
     assert scraped(figures)["laptime_run_info"][0][0]["factor"] == told
 
 
+@pytest.mark.parametrize("of_run", ["2.00x (at least 1.95)", "2.00x"])
+def test_the_factor_of_a_run_has_the_one_end_that_a_search_found(of_run: str) -> None:
+    """An older version wrote it without."""
+    row = a_row(server="s1", rank=1, factor=Interval(value=2.0, low=1.95))
+    status = RunStatus(state=State.SUCCEEDED, results=[row], fastest="s1", fastest_factor=of_run)
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status, servers=2)))
+    assert scraped(figures)["laptime_run_info"][0][0]["factor"] == "2.00x (at least 1.95)"
+
+
 @pytest.mark.parametrize("factor", [None, "2.00x"])
 def test_a_run_with_several_that_are_fastest_says_no_factor(factor: str | None) -> None:
     """An older version wrote that of one of them."""

@@ -64,6 +64,8 @@ class Summary:
     fastest_factor: str | None
     """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
 
+    Where a search found no upper end with the end that it has: `2.00x (at least 1.95)`.
+
     By the figure that the first load is compared by: a factor of response times is below 1x. None
     where several are fastest: each has its own.
     """
@@ -155,7 +157,7 @@ def summarise(
     return Summary(
         rows=rows,
         fastest=wording.listing(fastest, "or") or None,
-        fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
+        fastest_factor=wording.factor_alone(factor) if factor else None,
         verdict=verdict(spec, rankings, rows, failures, finished, vain, notes),
         objectives=(
             *evaluate(spec.objectives, rows, cells, looks_of(spec)),

@@ -106,6 +106,16 @@ def factor(interval: Interval) -> str:
     return with_interval(interval, "x", beside(1.0))
 
 
+def factor_alone(interval: Interval) -> str:
+    """Return a factor without its interval: `22.3x`.
+
+    With the end that it has where a search found no upper one, since it may be any amount more:
+    `2.00x (at least 1.95)`.
+    """
+    has_one_end = (interval.low is None) is not (interval.high is None)
+    return factor(interval) if has_one_end else f"{number(interval.value)}x"
+
+
 def factors(intervals: Sequence[Interval]) -> str:
     """Return factors as a sentence has them: each with its interval; of many the range."""
     if len(intervals) <= _MANY:

@@ -209,8 +209,9 @@ class RunStatus(TolerantModel):
     )
     fastest_factor: str | None = Field(
         None,
-        description="Its factor against the baseline, such as '25.1x'; none where several cannot "
-        "be told apart, each of which has its own in its row.",
+        description="Its factor against the baseline, such as '25.1x', or '2.00x (at least 1.95)' "
+        "where a search found no upper end; none where several cannot be told apart, each of which "
+        "has its own in its row.",
     )
     servers: list[ServerStatus] | None = Field(
         None, description="What is known of each server's answers."

@@ -564,7 +564,11 @@ def _factor(run: Run) -> str:
             alone = row.load if run.spec.stop_when is not None else ""
             groups.setdefault((row.compared_by, alone), []).append(row.factor)
     first = next(iter(groups.values()), [])
-    if len(first) == 1 and f"{wording.number(first[0].value)}x" == said:
+    # A factor that has one end stands there with it, but for older versions.
+    if len(first) == 1 and said in (
+        wording.factor_alone(first[0]),
+        f"{wording.number(first[0].value)}x",
+    ):
         return wording.factor(first[0])
     return said
 

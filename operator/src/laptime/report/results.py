@@ -107,8 +107,9 @@ class Results(TolerantModel):
     )
     fastest_factor: str | None = Field(
         None,
-        description="Its factor against the baseline, such as `25.1x`; null where several cannot "
-        "be told apart, each of which has its own in its row. Older versions gave that of one.",
+        description="Its factor against the baseline, such as `25.1x`, or `2.00x (at least 1.95)` "
+        "where a search found no upper end; null where several cannot be told apart, each of which "
+        "has its own in its row. Older versions gave that of one, and no end.",
     )
     rows: list[ResultRow] = Field(description="One per server and load.")
     objectives: list[ObjectiveResult] = Field(default_factory=list)
