@@ -90,6 +90,18 @@ def test_readings_without_samples_give_no_figures_and_no_error() -> None:
     assert (found.cores_mean, found.memory_bytes, found.requests_per_cpu_second) == (None,) * 3
 
 
+def test_repetitions_that_nobody_watched_are_counted_where_others_were() -> None:
+    blind = TrialUsage(source=Source.NOBODY, complete=False, gaps=["Prometheus has no answer"])
+    watched = trial(1, usage=used(0.5, 10))
+    found = row_usage([watched, trial(2, usage=blind), trial(3)])
+    assert found is not None
+    assert (found.source, found.unwatched) == (Source.AGENT, 2)
+    for others in ([watched], [trial(2, usage=blind), trial(3)]):
+        found = row_usage(others)
+        assert found is not None
+        assert found.unwatched is None
+
+
 def test_statements_are_those_of_the_trials_that_counted_them() -> None:
     assert statements_per_request([trial(1, statements=20_000), trial(2)]) == 2.0
     assert statements_per_request([trial(1)]) is None

@@ -96,21 +96,28 @@ def test_what_limited_a_server_has_a_column_and_its_evidence(
 
 
 @pytest.mark.parametrize(
-    ("source", "validity", "said"),
+    ("source", "unwatched", "validity", "said"),
     [
-        ("nobody", "valid", "valid, not watched"),
-        ("nobody", "doubtful", "doubtful, not watched"),
-        ("nobody", "invalid", "invalid"),
-        ("kubelet", "valid", "valid"),
+        ("nobody", None, "valid", "valid, not watched"),
+        ("nobody", None, "doubtful", "doubtful, not watched"),
+        ("nobody", None, "invalid", "invalid"),
+        ("kubelet", None, "valid", "valid"),
+        ("agent", 2, "valid", "valid, partly watched"),
+        ("agent", 2, "invalid", "invalid"),
     ],
 )
 def test_a_row_that_could_not_be_judged_by_its_pods_does_not_look_like_one_that_was(
-    manifest: Any, finished_status: Any, source: str, validity: str, said: str
+    manifest: Any,
+    finished_status: Any,
+    source: str,
+    unwatched: int | None,
+    validity: str,
+    said: str,
 ) -> None:
     why = "readings are incomplete in 3 of 3 repetitions: nobody told"
     finished_status["results"][1] |= {
         "validity": validity,
-        "usage": {"source": source, "doubts": [why]},
+        "usage": {"source": source, "unwatched": unwatched, "doubts": [why]},
     }
     text = _printed(manifest, finished_status, width=160)
     (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]

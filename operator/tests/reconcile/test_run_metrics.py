@@ -418,12 +418,19 @@ def test_a_row_whose_pods_nobody_watched_says_so_beside_its_validity() -> None:
     rows = [
         a_row(validity=Validity.VALID, usage=RowUsage(source=Source.NOBODY)),
         a_row(server="s1", validity=Validity.VALID, usage=RowUsage(source=Source.AGENT)),
+        a_row(
+            server="s2", validity=Validity.VALID, usage=RowUsage(source=Source.AGENT, unwatched=4)
+        ),
     ]
     figures = RunFigures()
-    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=rows), servers=2)))
+    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=rows), servers=3)))
     found = scraped(figures)["laptime_result_state"]
     said = {one["server"]: (one["validity"], one["doubts"]) for one, _ in found}
-    assert said == {"s0": ("valid", "nobody watched its pods"), "s1": ("valid", "")}
+    assert said == {
+        "s0": ("valid", "nobody watched its pods"),
+        "s1": ("valid", ""),
+        "s2": ("valid", "nobody watched its pods in 4 repetitions"),
+    }
 
 
 def test_whether_the_nodes_were_quiet_is_a_word_and_why_when_the_run_is_over() -> None:

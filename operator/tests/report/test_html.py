@@ -23,7 +23,7 @@ from laptime.api.results import Interval, ResultRow, RowState, Validity
 from laptime.api.script import ComparedBy, ScriptFigures
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import KeptScript
-from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, RowUsage, Source, TrialUsage
 from laptime.measure import Histogram
 from laptime.plan import Trial, plan_trials
 from laptime.report import (
@@ -497,6 +497,17 @@ def contrast(one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def test_the_page_says_why_cpu_and_cause_of_a_row_may_be_off() -> None:
+    why = "readings are incomplete in 4 of 5 repetitions: Prometheus has no answer"
+    usage = RowUsage(source=Source.AGENT, cores_mean=0.97, unwatched=4, doubts=[why])
+    first, row, *others = SMALL[0].summary.rows
+    row = row.model_copy(update={"usage": usage, "validity": Validity.VALID})
+    summary = replace(SMALL[0].summary, rows=(first, row, *others))
+    load = parse(to_html(replace(SMALL[0], summary=summary), {})).by_id(f"load-{row.load}")
+    assert f"CPU, memory and cause: {why}" in load.text
+    assert "valid, partly watched" in load.text
 
 
 def test_what_was_tried_since_stands_beside_what_is_suspected() -> None:

@@ -28,13 +28,15 @@ def row_usage(measured: Sequence[TrialResult]) -> RowUsage | None:
     held = [(one, part.working_set_bytes) for one, part in parts if part.working_set_bytes]
     memory = max((size for _, size in held), default=None)
     rates = [one.figures.requests_per_second for one, _ in held if one.figures is not None]
+    source = _worst_source(read)
     return RowUsage(
-        source=_worst_source(read),
+        source=source,
         cores_mean=_mean([part.cores_mean for _, part in parts]),
         cores_peak=max((p.cores_peak for _, p in parts if p.cores_peak is not None), default=None),
         memory_bytes=memory,
         requests_per_cpu_second=answers / cpu if cpu > 0 else None,
         requests_per_second_per_mib=fmean(rates) * _MIB / memory if memory else None,
+        unwatched=None if source is Source.NOBODY else _unwatched(measured) or None,
         doubts=_doubts(measured),
     )
 
@@ -92,6 +94,10 @@ def _worst_source(read: Sequence[TrialResult]) -> Source:
     sources = {one.usage.source for one in read if one.usage is not None}
     order = (Source.KUBELET, Source.AGENT, Source.NOBODY)
     return next(source for source in order if source in sources)
+
+
+def _unwatched(measured: Sequence[TrialResult]) -> int:
+    return sum(1 for one in measured if one.usage is None or one.usage.source is Source.NOBODY)
 
 
 def _doubts(measured: Sequence[TrialResult]) -> list[str]:

@@ -228,12 +228,15 @@ def validity(row: ResultRow) -> str:
     """Return whether the figures of a row can be trusted: `doubtful`, `valid, not watched`.
 
     Where nobody watched the pods, nobody knows whether a CPU limit held a tier back, or what others
-    did on the nodes: that is less than valid without a word.
+    did on the nodes: that is less than valid without a word, also where it was so in some of the
+    repetitions (`valid, partly watched`).
     """
-    unseen = row.usage is not None and row.usage.source is Source.NOBODY
-    if unseen and row.validity is not Validity.INVALID:
-        return f"{row.validity or '-'}, not watched"
-    return str(row.validity or "-")
+    said = str(row.validity or "-")
+    if row.usage is None or row.validity is Validity.INVALID:
+        return said
+    if row.usage.source is Source.NOBODY:
+        return f"{said}, not watched"
+    return f"{said}, partly watched" if row.usage.unwatched else said
 
 
 def metric(value: Metric) -> str:

@@ -269,6 +269,11 @@ class RowUsage(TolerantModel):
     requests_per_second_per_mib: Reading | None = Field(
         None, description="Throughput divided by the highest working set."
     )
+    unwatched: int | None = Field(
+        None,
+        description="Repetitions in which nobody read anything of its pods, where they were "
+        "watched in others; left out where there was none.",
+    )
     doubts: list[str] = Field(
         default_factory=list, description="Why these figures and the cause may be off."
     )

@@ -686,6 +686,8 @@ def _doubts(row: ResultRow) -> Iterator[str]:
     yield from row.validity_reasons
     if row.usage is not None and row.usage.source is Source.NOBODY:
         yield "nobody watched its pods"
+    elif row.usage is not None and row.usage.unwatched:
+        yield f"nobody watched its pods in {wording.repetitions(row.usage.unwatched)}"
     if row.failed_trials:
         yield f"{row.failed_trials} failed: {row.message or row.reason or 'no reason is known'}"
 

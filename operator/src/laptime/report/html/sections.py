@@ -246,4 +246,5 @@ def _notes(row: ResultRow) -> list[str]:
         *first,
         *(f"{row.validity}: {reason}" for reason in row.validity_reasons),
         *(f"script: {warning}" for warning in warnings),
+        *(f"CPU, memory and cause: {one}" for one in (row.usage.doubts if row.usage else [])),
     ]
