@@ -213,6 +213,24 @@ class TestFigures:
         assert f"a: half of the requests within {in_table['50 %']}, 99 % failed; b: " in page
         assert "there a curve ends" in load.text
 
+    @pytest.mark.parametrize(("answers", "known"), [(33, False), (34, True)])
+    def test_percentiles_of_too_few_requests_are_in_no_table(
+        self, answers: int, known: bool
+    ) -> None:
+        """They would be the slowest answer; that of a trial is so where all together have one."""
+        spec = make_spec("a", repetitions=3)
+        times = (1000,) * answers
+        trials, results, payloads = run(spec, lambda _: Outcome(100.0, times))
+        summary = summarise(spec, trials, results, payloads, None, {})
+        page = parse(to_html(Report("demo", "default", spec, 1, summary, results), payloads))
+        shares, of_a = table(page.by_id("load-closed").all("details")[0].all("table")[0])
+        shown = dict(zip(shares, of_a, strict=True))
+        assert [shown[one] for one in ("50 %", "95 %", "100 %")] == ["1.00 ms"] * 3
+        assert shown["99 %"] == ("1.00 ms" if known else "-")
+        assert (shown["99.5 %"], shown["99.99 %"]) == ("-", "-")
+        head, *lines = table(page.by_id("environment").all("table")[0])
+        assert {dict(zip(head, line, strict=True))["p99"] for line in lines} == {"-"}
+
     def test_times_from_due_stand_beside_those_from_sent(self) -> None:
         due, sent = "p99, due", "p99, sent"
         head, *lines = table(whole_page().by_id("load-open").all("table")[1])

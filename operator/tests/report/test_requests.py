@@ -89,6 +89,21 @@ def test_a_repetition_in_which_a_request_does_not_occur_has_none_of_it() -> None
     )
 
 
+def test_a_request_with_too_few_answers_has_no_p99() -> None:
+    """It would be the slowest one of a repetition."""
+
+    def often(requests: int) -> Figures:
+        return figures(0.010, 0.020).model_copy(update={"requests": requests})
+
+    trials = [
+        trial("a", repetition, often(100 if repetition == 1 else 99), often(100))
+        for repetition in (1, 2, 3)
+    ]
+    (table,) = request_tables(trials, VISITS)
+    percentiles = {line[1]: line[-2:] for line in table.lines}
+    assert percentiles == {"login": ("10.0 ms", "-"), "read": ("10.0 ms", "20.0 ms")}
+
+
 def test_there_is_none_where_a_load_sends_one_request_or_is_a_script() -> None:
     alone = [one.model_copy(update={"endpoints": {"read": figures(1, 1)}}) for one in TRIALS]
     assert request_tables(alone, VISITS) == []

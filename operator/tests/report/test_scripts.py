@@ -152,6 +152,20 @@ def test_metrics_are_shown_with_their_intervals_and_factors() -> None:
     assert "| complete | 4 | - | 25.0% (22.5 to 27.5) | - |" in text
 
 
+def test_percentiles_of_all_repetitions_are_shown_where_they_are_not_the_largest_sample() -> None:
+    times = ScriptMetric(
+        name="listing", type="trend", samples=99, value=9.0, p50=8.0, p95=19.0, p99=20.0, max=21.0
+    )
+    enough = times.model_copy(update={"name": "search", "samples": 100})
+    once = times.model_copy(update={"name": "login", "samples": 1})
+    script = SCRIPT.model_copy(update={"metrics": [times, enough, once]})
+    row = ROW.model_copy(update={"script": script})
+    text = to_markdown(replace(report(), summary=replace(report().summary, rows=(row,))))
+    assert "| listing | 99 | - | 9.00 | - | - | 8.00 | 19.0 | - | - | 21.0 |" in text
+    assert "| search | 100 | - | 9.00 | - | - | 8.00 | 19.0 | - | 20.0 | 21.0 |" in text
+    assert "| login | 1 | - | 9.00 | - | - | - | - | - | - | 21.0 |" in text
+
+
 @pytest.mark.parametrize(
     ("executor", "said"),
     [

@@ -54,7 +54,15 @@ def compared_by(spec: BenchmarkRunSpec, load: Load, results: Iterable[TrialResul
 
 def fewest_answers(metric: Metric) -> int:
     """Return how many requests a trial needs for a figure: with fewer it is the slowest one."""
-    return 1 if metric.share is None else round(1 / (1 - metric.share))
+    return 1 if metric.share is None else fewest_values(metric.share)
+
+
+def fewest_values(share: float) -> int:
+    """Return how many values a percentile needs, by its share (0 ≤ share < 1).
+
+    With fewer it is the largest one.
+    """
+    return round(1 / (1 - share))
 
 
 def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) -> Logs:

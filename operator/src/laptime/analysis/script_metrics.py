@@ -15,7 +15,7 @@ from laptime.analysis.blocks import block_of
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.remembered import remembered
-from laptime.analysis.repeated import repeated
+from laptime.analysis.repeated import fewest_values, repeated
 from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.base import significant
 from laptime.api.interval import Interval
@@ -108,7 +108,7 @@ def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
             percentiles = zip(_SHARES.items(), (one.p50, one.p90, one.p95, one.p99), strict=True)
             for (name, share), value in percentiles:
                 # With fewer it is the largest one.
-                if value is not None and one.samples >= round(1 / (1 - share)):
+                if value is not None and one.samples >= fewest_values(share):
                     yield one, name, value
 
 

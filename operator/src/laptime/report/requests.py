@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from laptime.analysis import wording
+from laptime.analysis.repeated import fewest_answers
 from laptime.api.loads import Load
+from laptime.api.metrics import Metric
 from laptime.api.results import Figures, ResponseTimes, TrialResult, Validity
 from laptime.report.small_table import SmallTable
 
@@ -43,14 +45,20 @@ def _lines(trials: Sequence[TrialResult]) -> Iterable[tuple[str, ...]]:
             f"{sum(one.requests for one in every):,}",
             f"{sum(one.errors for one in every):,}",
             wording.number(median(rates)) if rates else "-",
-            _middle(counted, lambda times: times.p50_seconds),
-            _middle(counted, lambda times: times.p99_seconds),
+            _middle(counted, Metric.P50, lambda times: times.p50_seconds),
+            _middle(counted, Metric.P99, lambda times: times.p99_seconds),
         )
 
 
-def _middle(counted: Sequence[Figures], part: Callable[[ResponseTimes], float | None]) -> str:
-    """Return the middle percentile; one that was not reached is longer than any other."""
-    if not counted:
+def _middle(
+    counted: Sequence[Figures], metric: Metric, part: Callable[[ResponseTimes], float | None]
+) -> str:
+    """Return the middle percentile; one that was not reached is longer than any other.
+
+    None where a repetition sent too few: there it is its slowest one.
+    """
+    fewest = min((one.requests for one in counted if one.requests), default=0)
+    if fewest < fewest_answers(metric):
         return "-"
     values = [part(one.latency) if one.latency else None for one in counted]
     middle = median(math.inf if value is None else value for value in values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from laptime.analysis import wording
+from laptime.analysis.repeated import fewest_values
 from laptime.api.results import ResultRow
 from laptime.api.script import ITERATIONS, MetricFigure, ScriptMetric
 from laptime.report.small_table import SmallTable
@@ -120,10 +121,10 @@ def _metrics(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
                 _estimate(one, value, None if one.type == "counter" else one.value),
                 _factor(value),
                 _value(one, one.min),
-                _estimate(one, one.figure("med"), one.p50),
-                _estimate(one, one.figure("p(95)"), one.p95),
+                _percentile(one, "med", 0.5, one.p50),
+                _percentile(one, "p(95)", 0.95, one.p95),
                 _factor(one.figure("p(95)")),
-                _estimate(one, one.figure("p(99)"), one.p99),
+                _percentile(one, "p(99)", 0.99, one.p99),
                 _value(one, one.max),
             )
 
@@ -139,6 +140,12 @@ def _estimate(metric: ScriptMetric, figure: MetricFigure | None, together: float
         return f"{wording.with_interval(interval)}/s"
     each_second = metric.type == "counter"
     return wording.interval_in_unit(interval, metric.contains, each_second=each_second)
+
+
+def _percentile(metric: ScriptMetric, name: str, share: float, together: float | None) -> str:
+    """Return a percentile; of too few samples in all it would be the largest one, and is none."""
+    enough = metric.samples >= fewest_values(share)
+    return _estimate(metric, metric.figure(name), together if enough else None)
 
 
 def _value(metric: ScriptMetric, value: float | None) -> str:

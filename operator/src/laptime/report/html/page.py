@@ -12,8 +12,11 @@ from markupsafe import Markup
 
 from laptime import __version__
 from laptime.analysis import wording
+from laptime.analysis.repeated import fewest_answers
 from laptime.api import API_VERSION, KIND
+from laptime.api.metrics import Metric
 from laptime.api.profile import Profile
+from laptime.api.results import TrialResult
 from laptime.catalog import scenarios
 from laptime.report.contents import Report
 from laptime.report.feeders import document_to_fill, what_to_fill
@@ -80,10 +83,20 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         # Charts are made here, out of figures and escaped names.
         Markup=Markup,
         number=wording.number,
-        latency=wording.latency,
+        p99=_p99,
         quietness=wording.quietness,
         control=wording.control,
     )
+
+
+def _p99(trial: TrialResult) -> str:
+    """Return the p99 of a trial in words; of too few requests it is the slowest one, and none."""
+    figures = trial.figures
+    if figures is None or figures.latency is None:
+        return "-"
+    if figures.requests < fewest_answers(Metric.P99):
+        return "-"
+    return wording.latency(figures.latency.p99_seconds)
 
 
 def manifest_to_repeat(report: Report) -> str:

@@ -11,7 +11,7 @@ from laptime.analysis import wording
 from laptime.analysis.logs import ByRepetition
 from laptime.analysis.looks import looks_of
 from laptime.analysis.published_order import OrderComparison, compare_order
-from laptime.analysis.repeated import logs_by_server, scores
+from laptime.analysis.repeated import fewest_values, logs_by_server, scores
 from laptime.analysis.ties import tie_groups
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -96,7 +96,8 @@ class Section:
     part_charts: tuple[Chart, ...]
     """CPU over time of every part but the servers."""
     percentiles: Mapping[str, Sequence[str]]
-    """By server, one response time for each of `SHARES`, over all requests as in its row."""
+    """By server, one response time for each of `SHARES`, over all requests as in its row; of too
+    few there is none."""
     limits: tuple[Limit, ...]
     usage: tuple[Use, ...]
     advice: Mapping[str, str]
@@ -154,10 +155,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={
-            server: [
-                "failed" if value is None else wording.latency(value)
-                for value in one.quantiles_with(failed[server], SHARES)
-            ]
+            server: _by_share(one, failed[server])
             for server, one in histograms.items()
             if one.total
         },
@@ -167,6 +165,15 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         missing=_NO_CURVES if measured and not histograms else "",
         measured=measured,
     )
+
+
+def _by_share(times: Histogram, failed: int) -> list[str]:
+    """Return the percentiles of `SHARES`; those that would be the slowest answer are left out."""
+    requests = times.total + failed
+    return [
+        "-" if share < 1 and requests < fewest_values(share) else wording.latency(value)
+        for share, value in zip(SHARES, times.quantiles_with(failed, SHARES), strict=True)
+    ]
 
 
 def _groups_said(
