@@ -54,6 +54,18 @@ def test_an_interval_is_shown_where_there_is_one() -> None:
     assert wording.with_interval(Interval(value=1e4, low=1e4)) == "10,000 (at least 10,000)"
 
 
+def test_an_interval_that_says_nothing_is_not_a_hundred_digits() -> None:
+    """Two repetitions that differ by ten times; ends reach to e^690."""
+    wide = Interval(value=3.16, low=4.69e-32, high=2.13e32)
+    assert wording.factor(wide) == "3.16x (4.69e-32 to 2.13e+32)"
+    assert wording.factor(Interval(value=3.16, low=1.2, high=1e299)) == "3.16x (1.20 to 1e+299)"
+    times = LatencyFigure(seconds=wide)
+    assert wording.latency_figure(times, ends=True) == "3.16 s (4.69e-32 to 2.13e+32)"
+    # What can be counted has all its digits.
+    assert wording.number(999_999_999_999) == "999,999,999,999"
+    assert [wording.number(one) for one in (999_999_999_999.6, -1e12)] == ["1e+12", "-1e+12"]
+
+
 def test_an_interval_that_rounding_alone_makes_is_none() -> None:
     around = Interval(value=1000, low=1000 * (1 - 1e-13), high=1000 * (1 + 1e-13))
     assert wording.with_interval(around) == "1,000"

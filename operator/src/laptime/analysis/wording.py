@@ -57,12 +57,19 @@ _METRICS = {
     Metric.MEAN: "mean response time",
     Metric.P999: "p99.9",
 }
+_TOO_LONG = 1e12
+"""From here on a number is written as a power of ten: an end of an interval that says nothing."""
 _UNITS = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
 def number(value: float) -> str:
-    """Return three significant digits, thousands grouped: `0.0123`, `9.87`, `98.7`, `15,363`."""
+    """Return three significant digits, thousands grouped: `0.0123`, `9.87`, `98.7`, `15,363`.
+
+    Of a billion thousands and more the power of ten: `2.13e+32`.
+    """
     size = abs(value)
+    if size >= _TOO_LONG - 0.5:
+        return f"{value:.3g}"
     if size >= 99.95:
         return f"{value:,.0f}"
     if size >= 9.995:
