@@ -124,6 +124,23 @@ def test_many_servers_in_a_tie_are_counted() -> None:
     assert [listed[1], listed[2]] == [wording.number(end(factors)) for end in (min, max)]
 
 
+def test_factors_of_a_tie_say_whose_they_are_where_one_of_them_has_none() -> None:
+    """It has no repetition in common with the baseline."""
+    failed = [("base", 3), ("base", 4), ("a", 1), ("a", 2)]
+    rates = {(name, n): 1000.0 + n * n for name in "abc" for n in (1, 2, 3, 4)}
+    rates |= {("base", n): 100.0 for n in (1, 2, 3, 4)}
+    rates |= {("c", n): 1000.0 - n * n for n in (1, 2, 3, 4)}
+    spec = make_spec("base", "a", "b", "c", repetitions=4)
+    summary = summary_of(spec, until(rates, failed))
+    factors = {row.server: row.factor for row in summary.rows}
+    assert factors["a"] is None
+    said = "; ".join(wording.factor(one) for name in "bc" if (one := factors[name]))
+    assert summary.verdict.startswith(
+        "a, b and c cannot be told apart by throughput under closed: b and c have "
+        f"{said.replace('; ', ' and ')} that of base"
+    )
+
+
 OPEN = [{"name": "open", "open": {"rate": 1000, "duration": "10s"}}]
 
 
@@ -144,6 +161,14 @@ def test_servers_that_keep_up_with_a_fixed_rate_are_compared_by_latency() -> Non
     assert fast.compared_by is Metric.P99
     assert fast.factor is not None
     assert fast.factor.value == pytest.approx(2.63 / 293.03, rel=0.001)
+
+
+def test_a_server_alone_has_its_percentile_also_without_what_its_generators_sent() -> None:
+    spec = BenchmarkRunSpec.model_validate({**make_spec("a").to_wire(), "loads": OPEN})
+    trials, results, payloads = run(spec, steady({"a": 1000.0}))
+    for known in (payloads, {}):
+        verdict = summarise(spec, trials, results, known, None, {}).verdict
+        assert verdict.startswith("a has a p99 of 1.00 ms under open")
 
 
 def test_where_no_trial_had_enough_requests_for_the_percentile_it_says_how_many_it_needs() -> None:

@@ -334,7 +334,7 @@ def _alone(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
     times = [
         f"{wording.latency_figure(row.response_time(ranking.metric), ends=True)} under {row.load}"
         for row in rows
-        if row.latency
+        if row.response_time(ranking.metric)
     ]
     what = wording.metric(ranking.metric)
     return f"{ranking.order[0]} has a {what} of {wording.listing(times)}"
@@ -345,9 +345,13 @@ def _tie(ranking: Ranking) -> str:
     what = wording.metric(ranking.metric)
     sentence = f"{names} cannot be told apart by {what} {_where(ranking)}"
     if ranking.baseline not in ranking.leaders:
-        factors = [one for name in ranking.leaders if (one := ranking.factor(name))]
-        if factors:
-            sentence = f"{sentence}: {wording.factors(factors)} that of {ranking.baseline}"
+        found = {name: one for name in ranking.leaders if (one := ranking.factor(name))}
+        # Not all need have a repetition in common with the baseline.
+        some = f"{wording.listing([*found])} {'has' if len(found) == 1 else 'have'} "
+        whose = some if len(found) < len(ranking.leaders) else ""
+        if found:
+            factors = wording.factors([*found.values()])
+            sentence = f"{sentence}: {whose}{factors} that of {ranking.baseline}"
     return sentence
 
 
