@@ -90,6 +90,18 @@ def test_what_was_written_is_read_back_as_it_was() -> None:
     assert to_markdown(report) == to_markdown(REPORT)
 
 
+def test_a_document_whose_trials_were_left_out_says_when_it_was_measured() -> None:
+    begin, end = REPORT.measured_between
+    assert begin
+    assert end
+    smaller, spec = to_json(REPORT, max_bytes=100), SPEC
+    for _ in range(2):
+        results, report = read_results(smaller, spec)
+        assert "trials" in results.left_out
+        assert f"- Measured from {begin} to {end}\n" in to_markdown(report)
+        smaller = to_json(report, max_bytes=100)
+
+
 def test_a_document_whose_spec_was_left_out_takes_that_of_the_run() -> None:
     smallest = to_json(REPORT, max_bytes=100)
     results, report = read_results(smallest, SPEC)

@@ -97,6 +97,8 @@ class Report:
     """What was tried since of what limits its servers."""
     laptime_version: str = __version__
     """Of the Laptime that measured it."""
+    between: tuple[str | None, str | None] = (None, None)
+    """What `measured_between` is of a document too large for its trials."""
 
     def experiments_on(self, row: ResultRow) -> list[Experiment]:
         """Return those on the server of a row, under its load."""
@@ -216,4 +218,5 @@ class Report:
         """First measured request and last measured response of all trials, RFC 3339."""
         begins = [trial.started_at for trial in self.trials if trial.started_at]
         ends = [trial.finished_at for trial in self.trials if trial.finished_at]
-        return min(begins, default=None), max(ends, default=None)
+        begin, end = self.between
+        return min(begins, default=begin), max(ends, default=end)

@@ -217,6 +217,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         node_paths=tuple(run.node_paths),
         end=End(run.state, run.reason or "", run.message or "") if run.state else None,
         laptime_version=results.laptime_version,
+        between=(None, None) if results.trials else (run.started_at, run.finished_at),
     )
 
 
