@@ -434,3 +434,22 @@ def test_a_field_that_is_null_is_not_there_as_for_the_api_server(
         file.write_text(yaml.safe_dump({**manifest, "spec": {**spec, **wrong}}))
         code, _, err = laptime("validate", file)
         assert code == 1, wrong
+
+
+def test_an_empty_field_of_a_scenario_is_not_there_as_for_the_api_server(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    scenario = own_scenario("/front")
+    request, check = scenario["spec"]["requests"][0], scenario["spec"]["checks"][0]
+    sql = {"sql": "CREATE TABLE desk (id integer);", "configMap": None}
+    scenario["spec"] |= {
+        "description": None,
+        "feeders": None,
+        "data": {"postgres": {"schema": [sql], "seed": None}, "sqlite": None},
+        "requests": [{**request, "headers": None}],
+        "checks": [{**check, "afterwards": None}],
+    }
+    assert said(laptime, tmp_path, scenario) == "Scenario desk is valid.\n"
+    # What its own checks must be answered with may be null.
+    scenario["spec"]["checks"][0]["expected"] = {"share": None}
+    assert said(laptime, tmp_path, scenario) == "Scenario desk is valid.\n"

@@ -104,13 +104,14 @@ def _other_scripts(manifest: Manifest, run: Run) -> list[str]:
 
 def _hash(document: Document, manifest: Manifest) -> str | None:
     from laptime.catalog import config_maps_of, document_spec, scenario_of
+    from laptime.cli.validate_command import as_taken, scenario_schema
 
     texts = {
         (one["metadata"]["name"], key): text
         for one in manifest.config_maps
         for key, text in (one.get("data") or {}).items()
     }
-    taken = _as_stored(document)
+    taken = _as_stored(as_taken(document, scenario_schema()))
     try:
         wanted = config_maps_of(document_spec(taken))
         if any((one.name, one.key) not in texts for one in wanted):

@@ -226,6 +226,7 @@ def valid_scenarios(
     no_texts = {one["metadata"]["name"]: one.get("binaryData") or {} for one in config_maps}
     for document in documents:
         name = str(document["metadata"]["name"])
+        document = as_taken(document, scenario_schema())
         said, valid.checked = violations(document, scenario_schema())
         if said:
             raise _refused(f"Scenario {name}", said)
