@@ -74,6 +74,15 @@ def test_a_bound_is_kept_or_not(metric: str, bound: dict[str, object], outcome: 
     assert evaluated(metric, good, bound).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("bound", "outcome"),
+    [("9999999s", MET), ("99999999999999s", MET), ("00000000005ms", MET), ("0000000001ms", MISSED)],
+)
+def test_a_bound_that_an_earlier_version_took_is_read(bound: str, outcome: Outcome) -> None:
+    """Its rule bounded no digits, and runs of it are reported and go on."""
+    assert evaluated("p99", good, {"atMost": bound}).outcome is outcome
+
+
 def test_bound_and_figure_are_said_in_words() -> None:
     result = evaluated("p99", good, {"atMost": "5ms"})
     assert (result.bound, result.measured) == ("p99 at most 5ms", "2.00 ms")

@@ -13,9 +13,11 @@ import cel
 import pytest
 
 from laptime.api.crd import build_crd, build_scenario_crd, structural_schema
+from laptime.api.durations import parse_duration
 from laptime.api.scenario import BenchmarkScenarioSpec
 from laptime.api.spec import CHANGEABLE, MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import scenarios
+from laptime.cli.schema_rules import rule_violations
 
 CRD = build_crd(["flask", "axum-sqlx"])
 SCENARIO_CRD = build_scenario_crd()
@@ -205,3 +207,41 @@ def test_no_field_of_an_accepted_run_changes_but_those_that_may(field: str) -> N
 def test_no_field_of_the_spec_is_missing_in_these_tests() -> None:
     assert set(OTHERS) == set(SPEC["properties"])
     assert set(CHANGEABLE) <= set(OTHERS)
+
+
+def refusals(**spec: Any) -> list[str]:
+    """Return which rules a new run breaks that is like `RUN` but for some fields."""
+    return rule_violations(SCHEMA, {"metadata": {"name": "r"}, "spec": {**RUN, **spec}})
+
+
+def bounded(metric: str, **bound: str) -> list[str]:
+    return refusals(objectives=[{"server": "a", "load": "l", "metric": metric, **bound}])
+
+
+@pytest.mark.parametrize(
+    "bound", ["0s", "999999999us", "999999999.9999ms", "999999s", "999999m", "999999h", "1m30s"]
+)
+def test_each_bound_of_a_latency_that_is_taken_can_be_read(bound: str) -> None:
+    assert bounded("p99", atMost=bound) == []
+    assert parse_duration(bound) >= 0
+
+
+@pytest.mark.parametrize("bound", ["9999999s", "10000000000us", "1234567890ms", "1d", "5", "0.1"])
+def test_a_bound_of_a_latency_that_cannot_be_read_is_refused(bound: str) -> None:
+    for side in ("atMost", "atLeast"):
+        assert bounded("p99", **{side: bound}) == [
+            "spec.objectives[0]: an objective about latency needs a duration, such as 5ms or 1m30s"
+        ]
+
+
+def test_a_share_of_errors_is_at_most_1() -> None:
+    for share in ("0", "0.001", "1", "1.0", "0001"):
+        assert bounded("errorRate", atMost=share) == [], share
+    for more in ("5", "1.01", "100"):
+        assert bounded("errorRate", atMost=more) == [
+            "spec.objectives[0]: errorRate is a share from 0 to 1: write '0.05' for 5 %"
+        ], more
+    assert bounded("requestsPerSecond", atLeast="1000") == []
+    # Nothing else is said of what is no number.
+    (said,) = bounded("errorRate", atMost="5%")
+    assert "needs a plain number in quotes" in said

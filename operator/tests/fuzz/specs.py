@@ -438,6 +438,7 @@ def _arrange_objective(one: Node, random: Random, servers: list[str], loads: lis
     for name in ("atMost", "atLeast"):
         one.pop(name, None)
     latency = one["metric"] in _LATENCIES
-    one[bound] = random.choice(["5ms", "1s", "200us"] if latency else ["0.001", "900", "1"])
+    numbers = ["0.001", "1", *["900"] * (one["metric"] == "requestsPerSecond")]
+    one[bound] = random.choice(["5ms", "1s", "200us"] if latency else numbers)
     if not latency:
         one.pop("errorRate", None)

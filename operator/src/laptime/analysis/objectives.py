@@ -19,7 +19,7 @@ from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import CONFIDENCE
 from laptime.api.doubts import Bearing, bearing
-from laptime.api.durations import parse_duration
+from laptime.api.durations import duration_of_any_digits
 from laptime.api.metrics import Metric
 from laptime.api.objectives import Objective
 from laptime.api.results import (
@@ -173,7 +173,7 @@ def _in_doubt(row: ResultRow, against: Bearing, metric: Metric, measured: str) -
 
 def _limit(objective: Objective) -> float:
     bound = (objective.at_least if objective.at_most is None else objective.at_most) or "0"
-    return parse_duration(bound) if objective.metric.is_latency else float(bound)
+    return duration_of_any_digits(bound) if objective.metric.is_latency else float(bound)
 
 
 def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measured: str) -> _Said:

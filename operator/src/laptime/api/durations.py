@@ -13,7 +13,8 @@ from laptime.api.base import rule, rules
 _UNIT_SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h)")
 # Digits are bounded so that CEL's duration() cannot overflow: then the message would be lost.
-_WHOLE = r"^([0-9]{1,9}([.][0-9]+)?(us|ms)|[0-9]{1,6}([.][0-9]+)?(s|m|h))+$"
+DURATION = r"^([0-9]{1,9}([.][0-9]+)?(us|ms)|[0-9]{1,6}([.][0-9]+)?(s|m|h))+$"
+"""What a duration looks like, as Python and CEL read it."""
 
 
 # A run has a handful of them, which each look at it asks for hundreds of times.
@@ -24,8 +25,16 @@ def parse_duration(text: str) -> float:
     Raises:
         ValueError: the text is not a duration; the message says what to write.
     """
-    if not re.fullmatch(_WHOLE, text):
+    if not re.fullmatch(DURATION, text):
         raise ValueError(f"{text!r} is not a duration: write for example 500ms, 30s or 1m30s")
+    return duration_of_any_digits(text)
+
+
+def duration_of_any_digits(text: str) -> float:
+    """Return the seconds of a duration that was taken before the number of its digits was bounded.
+
+    What is no duration is 0.
+    """
     return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(text))
 
 
@@ -43,7 +52,7 @@ def _bounded(shortest: str, longest: str) -> dict[str, object]:
     message = f"must be a duration from {shortest} to {longest}, such as 500ms, 30s or 1m30s"
     return rules(
         rule(
-            f"self.matches('{_WHOLE}') && duration(self) >= duration('{shortest}') "
+            f"self.matches('{DURATION}') && duration(self) >= duration('{shortest}') "
             f"&& duration(self) <= duration('{longest}')",
             message,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
+from laptime.api.durations import DURATION
 from laptime.api.metrics import Metric
 from laptime.api.names import LoadName, ServerName
 
@@ -12,6 +13,7 @@ DEFAULT_ERROR_RATE = 0.001
 """Share of requests without a right answer that a bound on latency allows where none is said."""
 
 _BOUND = "has(self.atMost) ? self.atMost : '', has(self.atLeast) ? self.atLeast : ''"
+_NUMBER = "^[0-9]+([.][0-9]+)?$"
 
 
 class Objective(Model):
@@ -25,14 +27,19 @@ class Objective(Model):
             ),
             rule(
                 "!(self.metric in ['mean', 'p50', 'p90', 'p99', 'p999']) || "
-                f"[{_BOUND}].all(b, b == '' || b.matches('^([0-9]+([.][0-9]+)?(us|ms|s|m))+$'))",
-                "an objective about latency needs a duration, such as 5ms",
+                f"[{_BOUND}].all(b, b == '' || b.matches('{DURATION}'))",
+                "an objective about latency needs a duration, such as 5ms or 1m30s",
             ),
             rule(
                 "self.metric in ['mean', 'p50', 'p90', 'p99', 'p999'] || "
-                f"[{_BOUND}].all(b, b == '' || b.matches('^[0-9]+([.][0-9]+)?$'))",
+                f"[{_BOUND}].all(b, b == '' || b.matches('{_NUMBER}'))",
                 "an objective about requestsPerSecond or errorRate needs a plain number "
                 "in quotes, such as '1000' or '0.001'",
+            ),
+            rule(
+                "self.metric != 'errorRate' || "
+                f"[{_BOUND}].all(b, !b.matches('{_NUMBER}') || double(b) <= 1.0)",
+                "errorRate is a share from 0 to 1: write '0.05' for 5 %",
             ),
             rule(
                 "!has(self.errorRate) || self.metric in ['mean', 'p50', 'p90', 'p99', 'p999']",
@@ -47,7 +54,7 @@ class Objective(Model):
     metric: Metric = Field(description="Which figure.")
     at_most: str | None = Field(
         None,
-        description="Largest value that is good, such as 5ms or '0.001'.",
+        description="Largest value that is good, such as 5ms, or '0.001' for 0.1 % of errors.",
         min_length=1,
         max_length=16,
     )
