@@ -265,7 +265,7 @@ def _items(field: str, length: int) -> list[Any]:
     value: Any = items
     for part in place_in(RUN, field).split("."):
         value = value[int(part) if part.isdigit() else part]
-    if field.endswith("script.files"):
+    if field.endswith(("script.files", ".endpoints")):
         return [f"{value[0]}-{i}" for i in range(length)]
     if not isinstance(value[0], dict):
         return [value[0]] * length

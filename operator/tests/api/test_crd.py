@@ -140,7 +140,7 @@ def test_what_a_list_is_a_map_by_is_required_or_has_a_default() -> None:
             assert key in items.get("required", ()) or "default" in items["properties"][key], node
 
 
-RUN = {
+RUN: dict[str, Any] = {
     "scenario": "users",
     "servers": [{"name": "a", "preset": "axum-sqlx"}],
     "topology": {"postgres": {}},
@@ -212,6 +212,17 @@ def test_no_field_of_the_spec_is_missing_in_these_tests() -> None:
 def refusals(**spec: Any) -> list[str]:
     """Return which rules a new run breaks that is like `RUN` but for some fields."""
     return rule_violations(SCHEMA, {"metadata": {"name": "r"}, "spec": {**RUN, **spec}})
+
+
+def test_an_endpoint_named_twice_is_refused() -> None:
+    def named(*endpoints: str) -> list[str]:
+        return refusals(loads=[{**RUN["loads"][0], "endpoints": list(endpoints)}])
+
+    assert named("read", "create") == []
+    assert named("read", "read", "create") == [
+        "spec.loads[0].endpoints: endpoints are sent equally often, so name each once: for other "
+        "shares write mix, such as mix: [{name: read, weight: 3}, {name: create, weight: 1}]"
+    ]
 
 
 def bounded(metric: str, **bound: str) -> list[str]:

@@ -32,6 +32,7 @@ def test_a_mix_names_the_requests_and_how_often_they_come() -> None:
 
 def test_all_requests_are_sent_unless_some_are_named() -> None:
     assert sent_requests(sent_sessions(load(), TASKS)) == TASKS.requests
+    # As a run that an earlier version began goes on.
     named = sent_sessions(load(["read", "create", "read"]), TASKS)
     assert [(one.name, one.weight) for one in named] == [("create", 1), ("read", 1)]
 
@@ -136,6 +137,11 @@ def test_the_order_is_that_of_the_generator(weights: list[int], order: str) -> N
             load(["read"], stairs={"steps": [{"rate": 1, "duration": "6h"}] * 5}),
             "load one: its steps take 30h together, a day (24h) is the most: write fewer or "
             "shorter steps",
+        ),
+        (
+            load(["read", "create", "read", "read"]),
+            "load one: endpoints are sent equally often, and read is there 3 times: write mix: "
+            "[{name: read, weight: 3}, {name: create, weight: 1}]",
         ),
         (mixed(reed=1), "scenario tasks has no endpoint reed"),
         (mixed(read=1, delete=1, requests=99_985), "send at most 99984"),

@@ -385,10 +385,17 @@ class Load(Model):
     script: ScriptLoad | None = Field(None, description="A k6 script of your own.")
     endpoints: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = Field(
         None,
-        description="Which sessions or requests of the scenario are sent, in turn; left out: all "
-        "of them, by their weights.",
+        description="Which sessions or requests of the scenario are sent, in turn, each named "
+        "once; left out: all of them, by their weights.",
         min_length=1,
         max_length=16,
+        json_schema_extra=rules(
+            rule(
+                "self.all(one, self.exists_one(other, one == other))",
+                "endpoints are sent equally often, so name each once: for other shares write mix, "
+                "such as mix: [{name: read, weight: 3}, {name: create, weight: 1}]",
+            )
+        ),
     )
     mix: list[Share] | None = Field(
         None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,6 +97,13 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
         sessions = sent_sessions(load, scenario)
     except ValueError as error:
         return str(error)
+    if (times := Counter(load.endpoints)).total() > len(times):
+        name, most = times.most_common(1)[0]
+        mix = ", ".join(f"{{name: {one}, weight: {weight}}}" for one, weight in times.items())
+        return (
+            f"load {load.name}: endpoints are sent equally often, and {name} is there {most} "
+            f"times: write mix: [{mix}]"
+        )
     if load.protocol is Protocol.HTTP2:
         for request in sent_requests(sessions):
             of_connections = [name for name in request.headers if name.lower() in OF_CONNECTIONS]

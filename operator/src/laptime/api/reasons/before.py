@@ -63,7 +63,7 @@ BEFORE = Section(
         Reason(
             "LoadImpossible",
             "a load would use up the rows of the scenario, names an endpoint that it does not "
-            "have, or one that needs what another one captures",
+            "have, one that needs what another one captures, or one twice",
             "write what the message says, such as a number of requests "
             "([scenarios](scenarios.md#endpoints))",
         ),
