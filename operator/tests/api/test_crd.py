@@ -225,6 +225,21 @@ def test_an_endpoint_named_twice_is_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize("place", ["servers", "database"])
+def test_a_delay_is_whole_milliseconds(place: str) -> None:
+    def delayed(delay: str) -> list[str]:
+        return refusals(topology={"postgres": {}, "delay": {place: delay}})
+
+    for whole in ("0s", "1ms", "22ms", "22.0ms", "1.5s", "0.001s", "1s500ms", "10s", "10000ms"):
+        assert delayed(whole) == [], whole
+    for other in ("400us", "1000us", "1.5ms", "0.0005s", "1.0005s", "11s", "10001ms", "-1ms", ""):
+        assert delayed(other) == [
+            f"spec.topology.delay.{place}: must be whole milliseconds from 0s to 10s, such as 22ms "
+            "or 1.5s"
+        ], other
+    assert refusals(topology={"postgres": {}, "upstream": {"latency": "400us"}}) == []
+
+
 def bounded(metric: str, **bound: str) -> list[str]:
     return refusals(objectives=[{"server": "a", "load": "l", "metric": metric, **bound}])
 

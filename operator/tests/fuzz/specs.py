@@ -160,7 +160,8 @@ class _Maker:
         seconds = min(most, max(least, seconds))
         if seconds >= 60 or seconds == int(seconds):
             return f"{int(seconds)}s"
-        return f"{round(seconds * 1e6)}us"
+        # Of a delay only whole milliseconds are taken.
+        return f"{round(seconds * 1e6)}us" if "(us|ms)" in rule else f"{math.ceil(seconds * 1e3)}ms"
 
 
 _MATCHES = re.compile(r"self\.matches\('([^']+)'\)")
@@ -295,7 +296,7 @@ def _arrange_topology(spec: Node, random: Random) -> None:
         if "postgres" not in topology:
             delay.pop("database", None)
         if not delay:
-            delay["servers"] = random.choice(["20ms", "1.5ms"])
+            delay["servers"] = random.choice(["20ms", "1.5s"])
 
 
 def _arrange_pools(servers: list[Node], topology: Node) -> None:

@@ -353,7 +353,7 @@ SPECS: dict[str, dict[str, Any]] = {
             "haproxy": {},
             "delay": {
                 "servers": "22ms",
-                "database": "1.5ms",
+                "database": "2ms",
                 "resources": {"cpu": "1", "memory": "64Mi"},
             },
         },

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from laptime.api.topology import Delay
 from laptime.manifests.context import ImageSet
 from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.server import server_deployment
@@ -14,7 +15,7 @@ from laptime.manifests.tiers import target_url, tier_objects
 from laptime.manifests.upstream import upstream_objects
 from laptime.manifests.verifier import verify_document, verify_job
 from laptime.plan import plan_trials
-from tests.manifests.runs import AXUM, CLOSED, CRUD_SCENARIO, IMAGES, context, environment
+from tests.manifests.runs import AXUM, CLOSED, CRUD_SCENARIO, IMAGES, SPECS, context, environment
 
 
 def pod_of(spec: str | dict[str, Any] = "embedded", server: int = 0) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def test_without_postgres_nothing_is_counted() -> None:
     assert "DATABASE_URL" not in environment(verifier)
 
 
-def links_of(spec: str) -> list[dict[str, Any]]:
+def links_of(spec: str | dict[str, Any]) -> list[dict[str, Any]]:
     found = [one for one in tier_objects(context(spec)) if one["metadata"]["name"] == "demo-delay"]
     deployment, service = found
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -155,6 +156,20 @@ def test_a_delay_stands_before_haproxy_and_before_postgres() -> None:
     assert target_url(ctx, ctx.spec.servers[1]) == "http://demo-delay:8002"
     server = environment(pod_of("distant")["containers"][0])
     assert server["DATABASE_URL"].endswith("@demo-delay:6432/laptime")
+
+
+@pytest.mark.parametrize(
+    ("delay", "milliseconds"),
+    [("22ms", 22), ("1.5s", 1500), ("0s", 0), ("400us", 0), ("1.5ms", 2), ("2.5ms", 2)],
+)
+def test_causes_reckon_with_the_delay_that_is_added(delay: str, milliseconds: int) -> None:
+    """Earlier versions took parts of a millisecond: of such runs what was added is what counts."""
+    topology = {"postgres": {}, "delay": {"servers": delay, "database": delay}}
+    assert {link["delayMs"] for link in links_of({**SPECS["distant"], "topology": topology})} == {
+        milliseconds
+    }
+    said = Delay(servers=delay, database=delay)
+    assert said.servers_seconds == said.database_seconds == milliseconds / 1000
 
 
 def test_a_delay_stands_before_the_servers_where_there_is_no_haproxy() -> None:

@@ -138,6 +138,8 @@ def test_what_makes_every_answer_slower_is_on_the_way_of_a_request() -> None:
         "upstream that takes 70ms"
     )
     assert said(delay={"servers": "20ms"}) == "delay (20ms) → server"
+    # Earlier versions took parts of a millisecond, and added none.
+    assert said(delay={"servers": "400us"}) == "delay (0ms) → server"
     assert said(database="sqlite") == "server → SQLite in its pod"
 
 

@@ -15,6 +15,8 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h)")
 # Digits are bounded so that CEL's duration() cannot overflow: then the message would be lost.
 DURATION = r"^([0-9]{1,9}([.][0-9]+)?(us|ms)|[0-9]{1,6}([.][0-9]+)?(s|m|h))+$"
 """What a duration looks like, as Python and CEL read it."""
+_MILLISECONDS = r"^([0-9]{1,9}([.]0+)?ms|[0-9]{1,6}([.][0-9]{1,3}0*)?s)+$"
+"""What one looks like that has no part of a millisecond."""
 
 
 # A run has a handful of them, which each look at it asks for hundreds of times.
@@ -48,19 +50,27 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
-def _bounded(shortest: str, longest: str) -> dict[str, object]:
-    message = f"must be a duration from {shortest} to {longest}, such as 500ms, 30s or 1m30s"
+def _bounded(
+    shortest: str,
+    longest: str,
+    form: str = DURATION,
+    what: str = "a duration",
+    such_as: str = "500ms, 30s or 1m30s",
+) -> dict[str, object]:
     return rules(
         rule(
-            f"self.matches('{DURATION}') && duration(self) >= duration('{shortest}') "
+            f"self.matches('{form}') && duration(self) >= duration('{shortest}') "
             f"&& duration(self) <= duration('{longest}')",
-            message,
+            f"must be {what} from {shortest} to {longest}, such as {such_as}",
         ),
         maxLength=16,
     )
 
 
-DelayDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10s"))]
+# What holds answers back knows nothing shorter (images/delay).
+_DELAY = _bounded("0s", "10s", _MILLISECONDS, "whole milliseconds", "22ms or 1.5s")
+DelayDuration = Annotated[str, Field(json_schema_extra=_DELAY)]
+LatencyDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10s"))]
 LoadDuration = Annotated[str, Field(json_schema_extra=_bounded("1s", "6h"))]
 BudgetDuration = Annotated[str, Field(json_schema_extra=_bounded("1m", "48h"))]
 ConnectDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10m"))]

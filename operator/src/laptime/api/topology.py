@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
-from laptime.api.durations import DelayDuration, parse_duration
+from laptime.api.durations import DelayDuration, LatencyDuration, parse_duration
 from laptime.api.resources import CPU_RULE, Quantity, Resources
 
 MOST_CONNECTIONS = 10000
@@ -115,7 +115,7 @@ class OwnHAProxy(Model):
 class OwnUpstream(Model):
     """How the upstream is for one server otherwise than for the others."""
 
-    latency: DelayDuration = Field(
+    latency: LatencyDuration = Field(
         description="How long it takes to answer; to the others as long as topology.upstream says."
     )
 
@@ -149,7 +149,7 @@ class Database(StrEnum):
 class Upstream(Model):
     """An HTTP service that the servers ask in turn: a stub that answers JSON after a while."""
 
-    latency: DelayDuration = Field("50ms", description="How long it takes to answer.")
+    latency: LatencyDuration = Field("50ms", description="How long it takes to answer.")
     bytes: int = Field(
         5645, description="Size of its answer in bytes.", ge=MIN_UPSTREAM_BYTES, le=1_000_000
     )
@@ -186,14 +186,29 @@ class Delay(Model):
     )
 
     @property
+    def servers_milliseconds(self) -> int:
+        """What is added to a round trip between the generator and the servers."""
+        return _milliseconds(self.servers)
+
+    @property
+    def database_milliseconds(self) -> int:
+        """What is added to a round trip between the servers and the database."""
+        return _milliseconds(self.database)
+
+    @property
     def servers_seconds(self) -> float:
         """What is added to a round trip between the generator and the servers, in seconds."""
-        return parse_duration(self.servers) if self.servers is not None else 0.0
+        return self.servers_milliseconds / 1000
 
     @property
     def database_seconds(self) -> float:
         """What is added to a round trip between the servers and the database, in seconds."""
-        return parse_duration(self.database) if self.database is not None else 0.0
+        return self.database_milliseconds / 1000
+
+
+def _milliseconds(delay: str | None) -> int:
+    # Earlier versions took parts of a millisecond too, and added the nearest whole number.
+    return round(1000 * parse_duration(delay)) if delay is not None else 0
 
 
 class Topology(Model):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from laptime.api.durations import parse_duration
 from laptime.api.server import Server
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
@@ -31,8 +30,8 @@ class Link:
 
     port: int
     to: str
-    delay: str
-    """As the run says it, such as 22ms."""
+    delay_milliseconds: int
+    """What is added to each round trip."""
 
 
 def delay_name(ctx: RunContext) -> str:
@@ -59,12 +58,7 @@ def delay_objects(ctx: RunContext, links: Sequence[Link]) -> list[Manifest]:
     document = {
         "healthPort": HEALTH_PORT,
         "links": [
-            {
-                "port": link.port,
-                "to": link.to,
-                "delayMs": round(1000 * parse_duration(link.delay)),
-            }
-            for link in links
+            {"port": link.port, "to": link.to, "delayMs": link.delay_milliseconds} for link in links
         ],
     }
     ports = {f"p{link.port}": link.port for link in links}

@@ -73,8 +73,10 @@ def _links(ctx: RunContext) -> list[Link]:
     if delay.servers is not None:
         for server in ctx.spec.deployed:
             host, port = _server_address(ctx, server)
-            links.append(Link(delayed_port(ctx, server), f"{host}.{domain}:{port}", delay.servers))
+            to = f"{host}.{domain}:{port}"
+            links.append(Link(delayed_port(ctx, server), to, delay.servers_milliseconds))
     if delay.database is not None:
         host, port = database_address(ctx)
-        links.append(Link(DATABASE_PORT, f"{host}.{domain}:{port}", delay.database))
+        to = f"{host}.{domain}:{port}"
+        links.append(Link(DATABASE_PORT, to, delay.database_milliseconds))
     return links

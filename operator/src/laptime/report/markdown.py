@@ -124,12 +124,12 @@ def tiers(report: Report) -> str:
     topology, parts = report.spec.topology, []
     delay = topology.delay or Delay()
     if delay.servers is not None:
-        parts.append(f"delay ({delay.servers})")
+        parts.append(f"delay ({delay.servers_milliseconds}ms)")
     if topology.haproxy is not None:
         parts.append("HAProxy")
     parts.append("server")
     if delay.database is not None:
-        parts.append(f"delay ({delay.database})")
+        parts.append(f"delay ({delay.database_milliseconds}ms)")
     if topology.pgbouncer is not None:
         parts.append("PgBouncer")
     if topology.postgres is not None:
