@@ -104,6 +104,38 @@ def test_a_request_with_too_few_answers_has_no_p99() -> None:
     assert percentiles == {"login": ("10.0 ms", "-"), "read": ("10.0 ms", "20.0 ms")}
 
 
+def test_a_request_that_was_not_sent_in_a_repetition_did_not_fail_in_it() -> None:
+    # The built-in generator has an endpoint for each request of the plan, drawn or not.
+    none = Figures(requests=0, errors=0, window_seconds=2, requests_per_second=0)
+    failed = none.model_copy(update={"requests": 3, "errors": 3})
+    (table,) = request_tables(
+        [
+            trial("a", 1, figures(0.010, 0.020), none),
+            trial("a", 2, figures(0.012, 0.020), figures(0.001, 0.002)),
+            trial("a", 3, figures(0.014, 0.020), none),
+            trial("b", 1, figures(0.010, 0.020), none),
+            trial("c", 1, figures(0.010, 0.020), failed),
+        ],
+        VISITS,
+    )
+    assert [line for line in table.lines if line[1] == "read"] == [
+        ("a", "read", "1,000", "0", "0.00", "1.00 ms", "2.00 ms"),
+        ("b", "read", "0", "0", "0.00", "-", "-"),
+        ("c", "read", "3", "3", "0.00", "failed", "-"),
+    ]
+
+
+def test_of_version_1_a_request_with_an_error_has_no_times_that_failed() -> None:
+    """Of the right answers beside the errors nobody knows any more how long all requests took."""
+    not_known = figures(0.010, 0.020, errors=1).model_copy(update={"latency": None})
+    read = figures(0.001, 0.002)
+    (table,) = request_tables([trial("a", n, not_known, read) for n in (1, 2)], VISITS)
+    assert table.lines[0] == ("a", "login", "2,000", "2", "5.00", "-", "-")
+    some = [trial("a", 1, not_known, read), trial("a", 2, figures(0.010, 0.020), read)]
+    (table,) = request_tables(some, VISITS)
+    assert table.lines[0] == ("a", "login", "2,000", "1", "5.00", "-", "-")
+
+
 def test_there_is_none_where_a_load_sends_one_request_or_is_a_script() -> None:
     alone = [one.model_copy(update={"endpoints": {"read": figures(1, 1)}}) for one in TRIALS]
     assert request_tables(alone, VISITS) == []

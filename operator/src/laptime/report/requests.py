@@ -55,11 +55,15 @@ def _middle(
 ) -> str:
     """Return the middle percentile; one that was not reached is longer than any other.
 
-    None where a repetition sent too few: there it is its slowest one.
+    `-` where there is none: nobody sent the request, it is not known of a repetition, or one sent
+    so few that it would be the slowest.
     """
-    fewest = min((one.requests for one in counted if one.requests), default=0)
-    if fewest < fewest_answers(metric):
+    sent = [one for one in counted if one.requests]
+    if not sent or min(one.requests for one in sent) < fewest_answers(metric):
         return "-"
-    values = [part(one.latency) if one.latency else None for one in counted]
+    # An older version's were of right answers alone, which is not what all requests took.
+    if any(one.latency is None and one.errors < one.requests for one in sent):
+        return "-"
+    values = [part(one.latency) if one.latency else None for one in sent]
     middle = median(math.inf if value is None else value for value in values)
     return wording.latency(None if math.isinf(middle) else middle)
