@@ -166,6 +166,19 @@ def test_percentiles_of_all_repetitions_are_shown_where_they_are_not_the_largest
     assert "| login | 1 | - | 9.00 | - | - | - | - | - | - | 21.0 |" in text
 
 
+def test_own_metrics_that_are_named_like_those_of_k6_are_shown() -> None:
+    own = ("checks_slow", "data_load_time", "http_req_checkout", "iterations_of_search", "vus_idle")
+    k6s = ("checks", "data_received", "data_sent", "http_req_duration", "http_reqs", "vus_max")
+    metrics = [ScriptMetric(name=name, type="gauge", value=5.0) for name in sorted(own + k6s)]
+    row = ROW.model_copy(update={"script": SCRIPT.model_copy(update={"metrics": metrics})})
+    text = to_markdown(replace(report(), summary=replace(report().summary, rows=(row,))))
+    assert [name for name in own + k6s if f"| fastapi | {name} |" in text] == list(own)
+    # Of which Grafana's are made.
+    (shorter,) = status_rows([row], len(json.dumps([row.to_wire()])) - 1)
+    assert shorter.script is not None
+    assert [one.name for one in shorter.script.metrics] == list(own)
+
+
 @pytest.mark.parametrize(
     ("executor", "said"),
     [

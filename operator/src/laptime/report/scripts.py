@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from laptime.analysis import wording
 from laptime.analysis.repeated import fewest_values
 from laptime.api.results import ResultRow
-from laptime.api.script import ITERATIONS, MetricFigure, ScriptMetric
+from laptime.api.script import MetricFigure, ScriptMetric
 from laptime.report.small_table import SmallTable
 
 
@@ -65,11 +65,17 @@ def counted_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
 
 def says_more(metric: ScriptMetric) -> bool:
     """Return whether a metric says more than Laptime's own figures of requests and VUs do."""
-    known = metric.name.startswith(_KNOWN_BETTER) and "{" not in metric.name
-    return metric.name == ITERATIONS or not known
+    return metric.name not in _KNOWN_BETTER
 
 
-_KNOWN_BETTER = ("checks", "data_", "http_req", "iterations", "vus")
+# By their whole names: a script's own `data_load_time` is another one.
+_KNOWN_BETTER = frozenset(
+    {
+        "checks", "data_received", "data_sent", "http_req_blocked", "http_req_connecting",
+        "http_req_duration", "http_req_failed", "http_req_receiving", "http_req_sending",
+        "http_req_tls_handshaking", "http_req_waiting", "http_reqs", "vus", "vus_max",
+    }
+)  # fmt: skip
 
 
 def _counted(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
