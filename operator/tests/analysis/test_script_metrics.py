@@ -95,6 +95,26 @@ def test_what_is_always_the_same_is_so_exactly() -> None:
     assert interval_of_values(values) == interval_of_logs([math.log(one) for one in values])
 
 
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [([-1.0, 1.7e308, 1.7e308], 2 / 3 * 1.7e308), ([-1.7e308, 1.7e308], 0.0)],
+)
+def test_an_interval_of_numbers_whose_sum_is_none_has_ends(
+    values: list[float], mean: float
+) -> None:
+    """As a threshold on the last value is compared with what a script has for `nothing yet`."""
+    found = interval_of_values(values)
+    assert found.value == pytest.approx(mean)
+    assert found.low is not None
+    assert found.high is not None
+    assert -math.inf < found.low < found.value < found.high < math.inf
+
+
+def test_a_figure_that_is_no_number_is_compared_with_nothing() -> None:
+    huge = ScriptMetric(name="m", type="counter", value=1.7e308)
+    assert compared_metrics({"base": [trial("base", 1, huge, seconds=0.5)]}, "base", None) == {}
+
+
 def test_whole_metrics_and_iterations_are_kept_before_parts_by_tags() -> None:
     parts = [ScriptMetric(name=f"a{{kind:{n:02d}}}", type="counter", value=1) for n in range(70)]
     whole = [ScriptMetric(name=name, type="counter", value=1) for name in ("iterations", "z")]

@@ -8,6 +8,7 @@ there is no factor.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 
@@ -24,6 +25,8 @@ from laptime.api.results import ResultRow, TrialResult
 from laptime.api.script import MetricFigure, ScriptMetric
 
 RATE = "rate"
+_SUMMABLE = 1e290
+"""Numbers up to it have a sum and a deviation, however many there are."""
 _SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
 
 Values = Mapping[int, float]
@@ -45,11 +48,18 @@ def interval_of_values(
         return Interval(value=values[0], low=end, high=end)
     if values and min(values) > 0 and not share:
         return interval_of_logs([math.log(one) for one in values], confidence)
-    mean = fmean(values)
+    # Numbers near the largest one have no sum: they are added up as smaller ones.
+    scale = max(1.0, max(map(abs, values), default=0.0) / _SUMMABLE)
+    scaled = [one / scale for one in values]
+    mean = fmean(scaled)
     quantile = student_quantile(len(values) - 1, 0.5 + confidence / 2)
-    half = quantile * stdev(values) / math.sqrt(len(values))
-    least, most = (0.0, 1.0) if share else (-math.inf, math.inf)
-    return Interval(value=mean, low=max(least, mean - half), high=min(most, mean + half))
+    half = quantile * stdev(scaled) / math.sqrt(len(values))
+    least, most = (0.0, 1.0) if share else (-sys.float_info.max, sys.float_info.max)
+    return Interval(
+        value=mean * scale,
+        low=max(least, (mean - half) * scale),
+        high=min(most, (mean + half) * scale),
+    )
 
 
 def compared_metrics(
@@ -67,6 +77,8 @@ def compared_metrics(
     for server, results in trials.items():
         for result in results:
             for metric, name, value in _values(result):
+                if math.isinf(value):
+                    continue
                 by_server = values.setdefault((metric.name, name), {})
                 by_server.setdefault(server, {})[block_of(result)] = value
                 if metric.type == "rate":
