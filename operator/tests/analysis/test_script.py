@@ -377,6 +377,25 @@ def test_metrics_of_all_repetitions_are_merged() -> None:
     assert merged.p99 == 2.0
 
 
+def test_metrics_of_huge_values_do_not_end_a_run() -> None:
+    ends = {"sum": 1.7e308, "min": 1.7e308, "max": 1.7e308}
+    huge = {"type": "trend", "samples": 1, **ends, "cells": [9, 1]}
+    metrics = {"best": huge, "sold": {"type": "counter", "samples": 2, "sum": 5.0}}
+    limit = {"metric": "best", "expression": "max<9", "met": False, "value": 1.7e308, "samples": 1}
+    script = {"metrics": metrics, "thresholds": [limit]}
+    # One of them found something.
+    other = {**script, "thresholds": [{**limit, "met": True, "value": -1.0}]}
+    trials, results = measured(script, script, other)
+    content = {**document(phase([1000] * 1000)), "script": {**QUIET, **script}}
+    payload = line(content).removeprefix(RESULT_PREFIX)
+    payloads = {trial.name: payload for trial in trials}
+    (found,) = summarise(SPEC, trials, results, payloads, None, {}).rows
+    assert found.script is not None
+    assert [(one.name, one.value) for one in found.script.metrics] == [("sold", 15.0)]
+    assert found.script.warnings[0].startswith("1 metrics with numbers beyond 1e+290")
+    assert [one.met for one in found.script.thresholds] == [None]
+
+
 def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest() -> None:
     _, slow = measured({"iterationSeconds": 100.0, "requestSeconds": 98.0})
     _, fast = measured({"iterationSeconds": 2.1, "requestSeconds": 0.1})

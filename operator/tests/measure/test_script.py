@@ -406,6 +406,21 @@ def test_trends_without_room_for_their_values_are_said() -> None:
     assert warning.startswith("1 trends have more different values than there is room for")
 
 
+def test_metrics_whose_sums_are_no_numbers_are_left_out_and_said() -> None:
+    ends = {"sum": 1.7e308, "min": 1.7e308, "max": 1.7e308}
+    best = {"type": "trend", "samples": 1, **ends, "cells": [9, 1]}
+    sold = {"type": "counter", "samples": 2, "sum": 5.0, "min": 2.0, "max": 3.0}
+    limit = {"metric": "best", "expression": "max<9", "met": False, "value": 1.7e308, "samples": 1}
+    script = said({"metrics": {"best": best, "sold": sold}, "thresholds": [limit]}).script
+    assert script is not None
+    assert [one.name for one in script.metrics] == ["sold"]
+    assert [(one.met, one.high) for one in script.thresholds] == [(False, 1.7e308)]
+    assert script.warnings == [
+        "1 metrics with numbers beyond 1e+290 are left out, such as best: these are too large to "
+        "be added up"
+    ]
+
+
 def test_seconds_without_room_are_said() -> None:
     script = said({"secondsLeftOut": True}).script
     assert script is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from typing import Any
 
 import pytest
@@ -121,6 +122,19 @@ def test_what_no_generator_saw_a_sample_of_stays_as_k6_judged_it() -> None:
     assert judged_again([said, said], None, 10.0) == said
     odd = GeneratorThreshold(metric="m", expression="p(95)<a bit", met=True)
     assert judged_again([odd], trend([1.0]), 10.0) == odd
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_numbers_whose_sum_is_none_can_be_written_as_json(sign: float) -> None:
+    # As of two generators whose scripts added Number.MAX_VALUE where they found nothing yet.
+    one = trend([sign * 1.7e308])
+    merged = merged_metric([one, one])
+    assert (merged.samples, merged.sum) == (2, sign * sys.float_info.max)
+    counter = merged.model_copy(update={"type": "counter"})
+    said = GeneratorThreshold(metric="m", expression="rate<1", met=sign < 0)
+    assert judged_again([said], counter, 0.1).value == sign * sys.float_info.max
+    counted = said.model_copy(update={"expression": "count<1", "value": one.sum, "samples": 1})
+    assert judged_again([counted, counted], None, 1.0).value == sign * sys.float_info.max
 
 
 def test_what_was_not_kept_is_missed_where_one_generator_missed_it() -> None:

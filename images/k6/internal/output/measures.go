@@ -137,7 +137,7 @@ func (m *measure) add(s *metrics.Sample) {
 		m.Min, m.Max = s.Value, s.Value
 	}
 	m.Samples++
-	m.Sum += s.Value
+	m.Sum = finite(m.Sum + s.Value)
 	m.Min, m.Max, m.Last = min(m.Min, s.Value), max(m.Max, s.Value), s.Value
 	if s.Value != 0 {
 		m.Passes++
@@ -145,6 +145,11 @@ func (m *measure) add(s *metrics.Sample) {
 	if m.Cells != nil && !m.full {
 		m.full = !m.Cells.Add(s.Value)
 	}
+}
+
+// finite gives a number, and the largest or least one instead of one beyond it: JSON has no others.
+func finite(value float64) float64 {
+	return max(-math.MaxFloat64, min(math.MaxFloat64, value))
 }
 
 // metricsKept gives all metrics that had samples, by name.

@@ -2,8 +2,10 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -339,6 +341,38 @@ func TestMetricsAreBounded(t *testing.T) {
 	kept := o.metricsKept()
 	if len(kept) != maxMetrics+1 || kept["late"] == nil || o.script.MetricsLeftOut != 52 {
 		t.Errorf("%d metrics, %v, %d left out", len(kept), kept["late"], o.script.MetricsLeftOut)
+	}
+}
+
+// What a script adds where it found nothing yet must not lose the trial: JSON has no sum of two such numbers.
+func TestASumThatIsNoNumberLosesNothingElse(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	o.SetThresholds(map[string]metrics.Thresholds{
+		"best": metrics.NewThresholds([]string{"avg<1000", "max>1000"}),
+		"sold": metrics.NewThresholds([]string{"count<1000", "rate<1000"}),
+	})
+	best, sold := registry.MustNewMetric("best", metrics.Trend), registry.MustNewMetric("sold", metrics.Counter)
+	for range 2 {
+		o.AddMetricSamples([]metrics.SampleContainer{
+			checkSample(registry, best, math.MaxFloat64), checkSample(registry, sold, math.MaxFloat64),
+		})
+	}
+	judged, err := o.judge(time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, met := range []bool{false, true, false, false} {
+		if one := judged[i]; one.Met != met || one.Value != math.MaxFloat64 {
+			t.Errorf("%+v", one)
+		}
+	}
+	kept := o.metricsKept()
+	if _, err := json.Marshal(kept); err != nil || kept["best"].Sum != math.MaxFloat64 || kept["best"].Samples != 2 {
+		t.Errorf("%+v, error %v", kept["best"], err)
+	}
+	if _, err := json.Marshal(judged); err != nil {
+		t.Error(err)
 	}
 }
 

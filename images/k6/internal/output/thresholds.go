@@ -75,7 +75,7 @@ func (o *Output) judge(took time.Duration) ([]result.Threshold, error) {
 			}
 			all = append(all, result.Threshold{
 				Metric: cut(one.name), Expression: cut(expression), Contains: contains, Met: met,
-				Value: valueOf(expression, sink, took), Samples: samples,
+				Value: finite(valueOf(expression, sink, took)), Samples: samples,
 			})
 		}
 	}

@@ -27,7 +27,7 @@ from laptime.measure.generator import (
 )
 from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.script import OTHER_ENDPOINTS
-from laptime.measure.script_metrics import judged_again, merged_metrics
+from laptime.measure.script_metrics import finite, judged_again, merged_metrics
 from laptime.measure.sparse_histogram import SparseHistogram
 
 Document = dict[str, Any]
@@ -288,9 +288,9 @@ def _of_all(merged: GeneratorMetric, parts: Sequence[GeneratorMetric | None]) ->
     """Return a gauge of what all generators have together; its highest value is theirs added up."""
     known = [part for part in parts if part is not None and part.samples]
     sums = {
-        "last": sum(part.last for part in known),
-        "min": sum(part.min for part in known),
-        "max": sum(part.max for part in known),
+        "last": finite(sum(part.last for part in known)),
+        "min": finite(sum(part.min for part in known)),
+        "max": finite(sum(part.max for part in known)),
     }
     return merged.model_copy(update=sums)
 

@@ -17,7 +17,7 @@ from laptime.api.script import (
 )
 from laptime.api.text import shown, told_apart
 from laptime.measure.generator import GeneratorScript, GeneratorThreshold
-from laptime.measure.script_metrics import shown_metrics
+from laptime.measure.script_metrics import LARGEST, shown_metrics, too_large
 
 MAX_THRESHOLDS = 100
 LEAST_REST_SHARE = 0.1
@@ -85,6 +85,12 @@ def script_figures(
         warnings.append(
             f"{crowded} trends have more different values than there is room for: they have no "
             "percentiles; round what is added to them, or use fewer"
+        )
+    large = sorted(told_apart(name) for name, one in script.metrics.items() if too_large(one))
+    if large:
+        warnings.append(
+            f"{len(large)} metrics with numbers beyond {LARGEST:.0e} are left out, such as "
+            f"{large[0]}: these are too large to be added up"
         )
     if script.endpoints_left_out:
         warnings.append(

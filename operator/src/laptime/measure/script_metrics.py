@@ -10,6 +10,7 @@ import math
 import operator
 import re
 import struct
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -34,6 +35,20 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
+LARGEST = 1e290
+"""Numbers beyond it are in no figure, so that sums over generators and repetitions are numbers."""
+
+
+def too_large(metric: GeneratorMetric) -> bool:
+    """Return whether a metric has a number that is too large for sums and means."""
+    return max(abs(metric.min), abs(metric.max)) > LARGEST
+
+
+def finite(value: float) -> float:
+    """Return a number, or the largest or least one instead of one beyond it: JSON has no others."""
+    return min(max(value, -sys.float_info.max), sys.float_info.max)
+
+
 def merged_metrics(
     parts: Sequence[Mapping[str, GeneratorMetric]],
 ) -> dict[str, GeneratorMetric]:
@@ -56,7 +71,7 @@ def merged_metric(parts: Sequence[GeneratorMetric]) -> GeneratorMetric:
         type=used[0].type,
         contains=used[0].contains,
         samples=sum(part.samples for part in used),
-        sum=sum(part.sum for part in used),
+        sum=finite(sum(part.sum for part in used)),
         min=min(part.min for part in used),
         max=max(part.max for part in used),
         last=used[-1].last,
@@ -85,8 +100,15 @@ def percentile(metric: GeneratorMetric, share: float) -> float | None:
 
 
 def shown_metrics(metrics: Mapping[str, GeneratorMetric]) -> list[ScriptMetric]:
-    """Return what metrics say, by name; names are as they can be shown."""
-    return [_shown(name, metrics[name]) for name in sorted(metrics) if metrics[name].samples]
+    """Return what metrics say, by name; names are as they can be shown.
+
+    Those without samples and those that are too large are left out.
+    """
+    return [
+        _shown(name, one)
+        for name, one in sorted(metrics.items())
+        if one.samples and not too_large(one)
+    ]
 
 
 def _shown(name: str, metric: GeneratorMetric) -> ScriptMetric:
@@ -146,7 +168,7 @@ def judged_again(
     if value is None:
         return first
     met = _OPERATORS[parsed["operator"]](value, float(parsed["bound"]))
-    changes = {"met": met, "value": value, "samples": samples}
+    changes = {"met": met, "value": finite(value), "samples": samples}
     return first.model_copy(update={**changes, "contains": contains})
 
 
