@@ -2,7 +2,6 @@ package output
 
 import (
 	"math"
-	"strings"
 
 	"go.k6.io/k6/v2/metrics"
 
@@ -42,11 +41,22 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 	}
 	// Of requests there are better figures than k6's own.
 	ownName := len(found) > 0 && found[0].name == m.Name
-	if !ownName && !strings.HasPrefix(m.Name, "http_req") {
+	if !ownName && !ofRequests(m.Name) {
 		keep(&measure{name: m.Name})
 	}
 	o.measures[m] = found
 	return found
+}
+
+// ofRequests says whether a metric is one of k6's own of HTTP requests. A script may have others that begin like them.
+func ofRequests(name string) bool {
+	switch name {
+	case metrics.HTTPReqsName, metrics.HTTPReqFailedName, metrics.HTTPReqDurationName, metrics.HTTPReqBlockedName,
+		metrics.HTTPReqConnectingName, metrics.HTTPReqTLSHandshakingName, metrics.HTTPReqSendingName,
+		metrics.HTTPReqWaitingName, metrics.HTTPReqReceivingName:
+		return true
+	}
+	return false
 }
 
 // keep has a measure of a metric in the result, if there is room.

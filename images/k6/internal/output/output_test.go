@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -373,6 +375,29 @@ func TestASumThatIsNoNumberLosesNothingElse(t *testing.T) {
 	}
 	if _, err := json.Marshal(judged); err != nil {
 		t.Error(err)
+	}
+}
+
+// A script's own names are its own, whatever they begin with.
+func TestOwnMetricsThatAreNamedLikeThoseOfK6AreKept(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	for _, metric := range []*metrics.Metric{
+		registry.MustNewMetric("http_req_checkout", metrics.Trend), registry.MustNewMetric("data_load_time", metrics.Trend),
+		builtin.HTTPReqs, builtin.HTTPReqWaiting, builtin.HTTPReqDuration, builtin.DataSent,
+	} {
+		o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, metric, 1, "scenario", "default", "kind", "a")})
+	}
+	kept := slices.Sorted(maps.Keys(o.metricsKept()))
+	if want := []string{
+		"data_load_time", "data_load_time{kind:a}", "data_sent", "http_req_checkout", "http_req_checkout{kind:a}", "http_req_duration{kind:a}",
+	}; !slices.Equal(kept, want) {
+		t.Errorf("%q", kept)
+	}
+	o.SetThresholds(map[string]metrics.Thresholds{"http_req_checkout": metrics.NewThresholds([]string{"max<1"})})
+	if o.trails {
+		t.Error("the metrics of each request are looked at for a threshold on another one")
 	}
 }
 

@@ -3,7 +3,6 @@ package output
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"go.k6.io/k6/v2/metrics"
 )
@@ -64,13 +63,13 @@ func (o *Output) part(of *metrics.Metric, tag [2]string) *measure {
 
 // parted says whether parts of a metric are kept. Of what a request consists of k6 has eight metrics.
 func parted(name string) bool {
-	switch {
-	case strings.HasPrefix(name, "http_req"):
-		return name == metrics.HTTPReqDurationName || name == metrics.HTTPReqFailedName
-	case strings.HasPrefix(name, "data_"):
+	switch name {
+	case metrics.HTTPReqDurationName, metrics.HTTPReqFailedName:
+		return true
+	case metrics.DataSentName, metrics.DataReceivedName:
 		return false
 	}
-	return true
+	return !ofRequests(name)
 }
 
 // ownTags gives the tags that tell samples of a script apart: the scenario where there are several, and those that

@@ -30,7 +30,7 @@ func (o *Output) SetThresholds(all map[string]metrics.Thresholds) {
 			one.expressions = append(one.expressions, threshold.Source)
 		}
 		o.thresholds = append(o.thresholds, one)
-		o.trails = o.trails || strings.HasPrefix(metric, "http_req")
+		o.trails = o.trails || ofRequests(metric)
 	}
 }
 
