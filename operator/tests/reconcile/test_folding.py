@@ -20,6 +20,7 @@ from laptime.manifests.context import COMPONENT_LABEL, NAME_ANNOTATION, UID_LABE
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
 from laptime.measure.kept import archived
 from laptime.reconcile import folding
+from laptime.reconcile.history import HistoryLimits
 from laptime.report.archive import Archive, stored_in
 from tests import version_1
 
@@ -476,6 +477,25 @@ class TestOtherVersions:
         reasons = [one["reason"] for one in server.of("Event")]
         assert reasons.count("StoredByNewerVersion") == 1
         assert reason(server, "theirs", "Accepted") is None
+
+    async def test_a_run_that_a_newer_version_has_ended_is_left_as_it_is(self) -> None:
+        server = ApiServer()
+        status = {
+            "state": "Succeeded",
+            "finishedAt": "2026-01-01T00:00:00Z",
+            "resultsConfigMap": "theirs-results",
+            "storage": {"version": STORED_VERSION + 1, "folded": False, "howeverItIsStored": True},
+            "whateverItSays": True,
+        }
+        spec = {**run_manifest("theirs")["spec"], "ttlSecondsAfterFinished": 60}
+        server.add({**run_manifest("theirs"), "spec": spec, "status": status})
+        ours = {"state": "Succeeded", "finishedAt": "2026-01-01T00:00:00Z"}
+        server.add({**run_manifest("ours"), "status": ours})
+        before = deepcopy(server.objects["BenchmarkRun", "default", "theirs"])
+        async with operating(server, history=HistoryLimits(successful=0)):
+            await until(lambda: server.get("BenchmarkRun", "default", "ours") is None)
+            await asyncio.sleep(0.3)
+        assert server.get("BenchmarkRun", "default", "theirs") == before
 
 
 async def test_of_a_result_that_somebody_has_deleted_the_one_measured_again_is_shown() -> None:

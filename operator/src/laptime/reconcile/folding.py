@@ -45,7 +45,7 @@ class Folding:
 
     def see(self, uid: str, card: Card | None) -> None:
         """Take in what is known of a run now; None: it is gone."""
-        if card is None or card.archive is None or card.deleting:
+        if card is None or card.newer or card.archive is None or card.deleting:
             self._tasks.pop(uid, None)
         elif uid not in self._tasks:
             self._tasks[uid] = _Task(card)

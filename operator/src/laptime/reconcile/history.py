@@ -2,7 +2,7 @@
 
 The oldest ones beyond it are deleted, but none that nobody had the time to keep the report of: a
 run stays for a minimum age after its end, and until it is folded. What is marked to be kept stays,
-and counts for nothing.
+and counts for nothing, and so does what a newer version of Laptime has stored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class History:
         before = self._namespaces.pop(uid, None)
         if before is not None:
             self._ended[before].pop(uid, None)
-        if card is not None and card.finished is not None:
+        if card is not None and card.finished is not None and not card.newer:
             self._namespaces[uid] = card.namespace
             self._ended.setdefault(card.namespace, {})[uid] = card
             self._due[card.namespace] = 0.0

@@ -33,7 +33,7 @@ class Lifetimes:
     def see(self, uid: str, card: Card | None) -> None:
         """Take in what is known of a run now; None: it is gone."""
         self._mortal.pop(uid, None)
-        if card is None or not card.over or card.asks_again or card.deleting:
+        if card is None or card.newer or not card.over or card.asks_again or card.deleting:
             return
         if card.deadline is not None:
             self._mortal[uid] = card
