@@ -162,6 +162,33 @@ async def test_what_is_to_be_kept_while_others_are_deleted_stays() -> None:
     assert {one["metadata"]["name"] for one in server.of("BenchmarkRun")} == {"kept", "again"}
 
 
+async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_seldom_asked_for() -> None:
+    server = ApiServer()
+    now = datetime.now(UTC)
+    for number in range(4):
+        server.add(finished(f"old-{number}", now - (number + 2) * DAY))
+    asked = []
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method == "DELETE" and request.path.endswith("/old-3"):
+            asked.append(request.path)
+            said = {"reason": "Forbidden", "message": "admission webhook denied the request"}
+            return web.json_response(said, status=403)
+        return None
+
+    server.fault = fault
+    async with operating(server, history=HistoryLimits(successful=1)):
+        await until(lambda: len(server.of("BenchmarkRun")) == 2)
+        server.add(finished("newer", now - DAY * 1.5))
+        await until(lambda: server.get("BenchmarkRun", "default", "old-0") is None)
+        await asyncio.sleep(0.2)
+        assert len(asked) == 1
+        # Whoever has protected it has thought better of it.
+        server.fault = None
+        server.change("BenchmarkRun", "default", "old-3")
+        await until(lambda: len(server.of("BenchmarkRun")) == 1)
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"failed": -1}', '{"successful": "many"}'])
 def test_a_limit_that_is_none_is_refused(
     text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from laptime.reconcile import lifetimes
 from laptime.reconcile.queue import card_of
 
 from .api_server import ApiServer
@@ -47,6 +48,31 @@ async def test_a_lane_is_given_away_while_runs_cannot_be_deleted(answers: int | 
         assert len(server.of("BenchmarkRun")) == 4
         may_answer.set()
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
+
+
+async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_not_asked_for_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
+    server = ApiServer()
+    for name in ("old-0", "old-1"):
+        server.add(mortal(name))
+    asked = []
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method == "DELETE" and request.path.endswith("/old-0"):
+            asked.append(request.path)
+            return web.json_response({"reason": "Invalid", "message": "protected"}, status=422)
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: len(server.of("BenchmarkRun")) == 1)
+        await asyncio.sleep(0.3)
+        assert len(asked) == 1
+        server.fault = None
+        server.change("BenchmarkRun", "default", "old-0")
+        await until(lambda: not server.of("BenchmarkRun"))
 
 
 @pytest.mark.parametrize(

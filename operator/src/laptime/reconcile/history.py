@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from laptime.api import KIND
 from laptime.api.status import State
 from laptime.kube import Kube, KubeError
+from laptime.reconcile.pauses import Pauses
 from laptime.reconcile.queue import Card
 
 _AGAIN_SECONDS = 30.0
@@ -76,6 +77,7 @@ class History:
         self._ended: dict[str, dict[str, Card]] = {}
         self._due: dict[str, float] = {}
         self._namespaces: dict[str, str] = {}
+        self._pauses = Pauses()
         self._changed = asyncio.Event()
 
     @property
@@ -90,6 +92,7 @@ class History:
         before = self._namespaces.pop(uid, None)
         if before is not None:
             self._ended[before].pop(uid, None)
+        self._pauses.end(uid)
         if card is not None and card.finished is not None and not card.newer:
             self._namespaces[uid] = card.namespace
             self._ended.setdefault(card.namespace, {})[uid] = card
@@ -120,15 +123,22 @@ class History:
         """Delete what is too much; return in how many seconds to look again."""
         now = datetime.now(UTC)
         doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
+        due = [max(0.0, (later - now).total_seconds())] if later is not None else []
         # The oldest first: they are too many even if newer ones go meanwhile.
         for card in reversed(doomed):
             if self._ended[namespace].get(card.uid) != card:
                 # Somebody keeps it, or asks for its failed trials again. It was heard of again.
+                continue
+            if (left := self._pauses.left(card.uid)) > 0:
+                due.append(left)
                 continue
             try:
                 await self._kube.delete(KIND, card.namespace, card.name, card.uid)
                 _logger.info("%s/%s: deleted, one run too many", card.namespace, card.name)
             except KubeError as error:
                 _logger.warning("%s/%s: %s", card.namespace, card.name, error)
-                return _AGAIN_SECONDS
-        return max(0.0, (later - now).total_seconds()) if later is not None else None
+                if not error.status:
+                    # Nobody answers, for the others neither.
+                    return _AGAIN_SECONDS
+                due.append(self._pauses.begin(card.uid) if error.refused else _AGAIN_SECONDS)
+        return min(due, default=None)

@@ -11,7 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from laptime.api import KIND
-from laptime.kube import Kube
+from laptime.kube import Kube, KubeError
+from laptime.reconcile.pauses import Pauses
 from laptime.reconcile.queue import Card
 
 _AGAIN_SECONDS = 1.0
@@ -28,11 +29,13 @@ class Lifetimes:
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
         self._mortal: dict[str, Card] = {}
+        self._pauses = Pauses()
         self._changed = asyncio.Event()
 
     def see(self, uid: str, card: Card | None) -> None:
         """Take in what is known of a run now; None: it is gone."""
         self._mortal.pop(uid, None)
+        self._pauses.end(uid)
         if card is None or card.newer or not card.over or card.asks_again or card.deleting:
             return
         if card.deadline is not None:
@@ -59,7 +62,7 @@ class Lifetimes:
         due = [_LONGEST_SECONDS]
         for uid, card in list(self._mortal.items()):
             assert card.deadline is not None
-            left = (card.deadline - now).total_seconds()
+            left = max((card.deadline - now).total_seconds(), self._pauses.left(uid))
             if left > 0:
                 due.append(left)
                 continue
@@ -74,5 +77,6 @@ class Lifetimes:
                     "%s/%s: it has had its time, and is not deleted yet: %s: %s",
                     card.namespace, card.name, type(error).__name__, error,
                 )  # fmt: skip
-                due.append(_AGAIN_SECONDS)
+                refused = isinstance(error, KubeError) and error.refused
+                due.append(self._pauses.begin(uid) if refused else _AGAIN_SECONDS)
         return min(due)

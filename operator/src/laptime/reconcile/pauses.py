@@ -1,0 +1,33 @@
+"""When a deletion that was refused is tried again: ever less often, or once the run has changed.
+
+A run that an admission policy protects, say, must hold up no other, nor be asked for for ever.
+"""
+
+from __future__ import annotations
+
+import time
+
+_SECONDS = (30.0, 300.0, 3600.0)
+
+
+class Pauses:
+    """Of each run, by its uid, how often it was refused and until when it is left alone."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, tuple[int, float]] = {}
+
+    def left(self, uid: str) -> float:
+        """Return for how many seconds a run is still left alone; 0 when it may be tried."""
+        _, until = self._refused.get(uid, (0, 0.0))
+        return max(0.0, until - time.monotonic())
+
+    def begin(self, uid: str) -> float:
+        """Take in that it was refused; return for how many seconds it is left alone."""
+        before, _ = self._refused.get(uid, (0, 0.0))
+        pause = _SECONDS[min(before, len(_SECONDS) - 1)]
+        self._refused[uid] = (before + 1, time.monotonic() + pause)
+        return pause
+
+    def end(self, uid: str) -> None:
+        """Have it tried at once: it has changed, or is gone."""
+        self._refused.pop(uid, None)
