@@ -505,25 +505,99 @@ async def test_a_run_that_needs_no_lane_any_more_gives_it_on_while_nobody_hears_
         assert len(asked) <= 5
 
 
+def left_of(server: ApiServer, run: str) -> set[tuple[str, str]]:
+    """Return kinds and names of what a run has; only what it measured, and its scenario, stays."""
+    return {(kind, name) for kind, _, name in server.objects if name.startswith(f"{run}-")}
+
+
+def measured_of(server: ApiServer, run: str) -> set[tuple[str, str]]:
+    """Return the same of a run that was taken down in its second trial."""
+    kept = {("ConfigMap", f"{run}-scenario"), ("ConfigMap", f"{run}-trial-001")}
+    # Of the trial that was going on there may be a result by then.
+    return kept | (left_of(server, run) & {("ConfigMap", f"{run}-trial-002")})
+
+
+def delete_though_held(server: ApiServer, run: str) -> None:
+    """Delete a run that a finalizer of somebody holds."""
+    deleted = "2026-01-01T00:00:00Z"
+    held = {"finalizers": ["somebody.example/holds"], "deletionTimestamp": deleted}
+    found = server.get("BenchmarkRun", "default", run) or {}
+    server.change("BenchmarkRun", "default", run, metadata={**found["metadata"], **held})
+
+
 async def test_what_a_run_has_is_taken_down_while_a_finalizer_of_somebody_holds_it() -> None:
     server = ApiServer()
     server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
-
-    def left() -> set[tuple[str, str]]:
-        found = {(kind, name) for kind, _, name in server.objects if name.startswith("first-")}
-        # Of the trial that was going on there may be a result by now.
-        return found - {("ConfigMap", "first-trial-002")}
-
     async with operating(server), working(server) as nodes:
         await until(lambda: "first-trial-002" in nodes.generators_started, 20)
         server.add(run_manifest("second"))
         await until(lambda: state(server, "second") == "Queued")
-        deleted = "2026-01-01T00:00:00Z"
-        held = {"finalizers": ["somebody.example/holds"], "deletionTimestamp": deleted}
-        first = server.get("BenchmarkRun", "default", "first") or {}
-        metadata = {**first["metadata"], **held}
-        server.change("BenchmarkRun", "default", "first", metadata=metadata)
+        delete_though_held(server, "first")
         await until(lambda: state(server, "second") == "Deploying", 20)
         # What was measured stays for whoever holds it.
-        assert left() == {("ConfigMap", "first-scenario"), ("ConfigMap", "first-trial-001")}
+        assert left_of(server, "first") == measured_of(server, "first")
         await until(lambda: state(server, "second") == "Succeeded", 20)
+
+
+async def test_an_operator_that_starts_after_a_deletion_takes_down_what_a_finalizer_holds() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    async with working(server) as nodes:
+        async with operating(server):
+            await until(lambda: "first-trial-002" in nodes.generators_started, 20)
+        nodes.still = True
+        delete_though_held(server, "first")
+        server.add(run_manifest("second"))
+        async with operating(server):
+            await until(lambda: state(server, "second") == "Deploying", 20)
+            assert left_of(server, "first") == measured_of(server, "first")
+            nodes.still = False
+            await until(lambda: state(server, "second") == "Succeeded", 20)
+        # Each operator looks once, and goes on with the others.
+        server.add(run_manifest("third"))
+        async with operating(server):
+            await until(lambda: state(server, "third") == "Succeeded", 20)
+    assert state(server, "first") == "Running"
+
+
+async def test_a_run_that_is_held_and_has_pods_that_never_end_holds_no_lane_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.5)
+    monkeypatch.setattr(module, "_GOING_SECONDS", 0.05)
+    server = ApiServer(collects=False)
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    async with working(server) as nodes:
+        async with operating(server):
+            await until(lambda: nodes.generators_started, 20)
+        nodes.still = True
+        delete_though_held(server, "first")
+        server.add(run_manifest("second"))
+        async with operating(server):
+            await until(lambda: state(server, "second") == "Deploying", 20)
+            assert not {kind for kind, _ in left_of(server, "first")} & {"Deployment", "Job"}
+
+
+async def test_a_run_at_work_whose_spec_is_not_understood_leaves_nothing_beside_the_next_one(
+    hasty: None,
+) -> None:
+    server = ApiServer()
+    spec = spec_of(1, 1, 3).to_wire()
+    server.add({**run_manifest("first"), "spec": spec})
+    async with working(server) as nodes:
+        async with operating(server):
+            await until(lambda: "first-trial-002" in nodes.generators_started, 20)
+            server.add(run_manifest("second"))
+            await until(lambda: state(server, "second") == "Queued")
+            # As after a rollback to a version that knows less.
+            unknown = {**spec, "loads": [{"name": "l0", "unheardOf": {}}]}
+            server.change("BenchmarkRun", "default", "first", spec=unknown)
+            await until(lambda: state(server, "second") == "Deploying", 20)
+            assert reason(server, "first", "Accepted") == "SpecNotUnderstood"
+            assert left_of(server, "first") == measured_of(server, "first")
+            await until(lambda: state(server, "second") == "Succeeded", 20)
+        server.change("BenchmarkRun", "default", "first", spec=spec)
+        # With a version that understands it, it goes on.
+        async with operating(server):
+            await until(lambda: state(server, "first") == "Succeeded", 20)
+    assert nodes.generators_started.count("first-trial-001") == 1

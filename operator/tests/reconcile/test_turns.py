@@ -128,6 +128,18 @@ def test_a_run_that_is_measured_keeps_the_lane_and_a_cancelled_one_is_finished_f
     assert alone(cards[:2], {}, Turns()) == cancelled
 
 
+def test_what_a_deleted_run_has_goes_before_its_lane_is_given_to_another() -> None:
+    held = card("z", 9, state=State.RUNNING, deleting=True)
+    assert alone([card("a", 1), held], {}, Turns()) == held
+    assert not replace(held, state=State.SUSPENDED).held
+    assert not replace(held, stored_version=99).held
+    # It waits for nobody, and who is in its lane already stays there.
+    of_lane = replace(held, lane="x")
+    others = [card("a", 1, wish="x"), card("b", 2, wish="x,y")]
+    assert together([*others, of_lane]) == ["z-9 x", "b-2 y"]
+    assert together([*others, of_lane], Turn(card("c", 3), "x")) == ["z-9 x", "b-2 y"]
+
+
 def together(cards: list[Card], *at_work: Turn, had: dict[str, float] | None = None) -> list[str]:
     """Return who begins now beside those at work, in which lane; wishes are lanes, with commas."""
     now = list(at_work)

@@ -90,6 +90,8 @@ class Controller:
         self._not_before: dict[str, float] = {}
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
+        # Uids of runs that are held by somebody's finalizer, and have nothing in the cluster.
+        self._taken_down: set[str] = set()
         self._to_accept = 0
         metrics.queue(self._depth)
         # What was known has changed: of whose turn it is, and of what is to be accepted.
@@ -155,6 +157,7 @@ class Controller:
             self.metrics.forget(uid)
             self._gone.set()
             self._considered -= {(uid, False), (uid, True)}
+            self._taken_down.discard(uid)
             self._not_before.pop(uid, None)
         else:
             self._state_of[uid] = card.state or State.QUEUED
@@ -218,7 +221,13 @@ class Controller:
 
     def _give_lanes(self) -> None:
         # Nothing is awaited here: no two runs get the same lane.
-        at_work = [one for one in self._workers.values() if not one.task.done()]
+        at_work = []
+        for one in self._workers.values():
+            card = self._open.get(one.uid)
+            if not one.task.done():
+                at_work.append(one)
+            elif one.leaves and card is not None and card.held:
+                self._taken_down.add(one.uid)
         self._workers = {one.turn.card.uid: one for one in at_work}
         going_on: dict[str, float] = {}
         for worker in at_work:
@@ -228,9 +237,10 @@ class Controller:
             namespace = worker.key[0]
             going_on[namespace] = going_on.get(namespace, 0.0) + worker.seconds
         had = self._used.seconds(datetime.now(UTC), going_on)
+        cards = [card for card in self._open.values() if card.uid not in self._taken_down]
         while True:
             now = [one.turn for one in self._workers.values()]
-            turn = next_in_turn(self._open.values(), now, had, self.settings.turns, self._lanes)
+            turn = next_in_turn(cards, now, had, self.settings.turns, self._lanes)
             if turn is None:
                 return
             worker = Worker(self, turn)

@@ -86,6 +86,11 @@ class Card:
         return self.state is not None and self.state.active
 
     @property
+    def held(self) -> bool:
+        """Whether it is deleted in its turn and still there: somebody's finalizer holds it."""
+        return self.deleting and self.active and not self.newer
+
+    @property
     def rests(self) -> bool:
         """Whether it pauses, until that is taken back or it is cancelled."""
         return self.suspend and not self.cancel and not self.active

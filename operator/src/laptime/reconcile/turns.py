@@ -8,7 +8,7 @@ nodes, have their turns at the same time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -110,7 +110,7 @@ class Turn:
 
 
 def next_in_turn(
-    cards: Iterable[Card],
+    cards: Collection[Card],
     at_work: Sequence[Turn],
     had: Mapping[str, float],
     turns: Turns,
@@ -124,11 +124,15 @@ def next_in_turn(
 
     Who has no lane waits until all others are over, and nobody who comes after it begins meanwhile:
     else it would wait for ever. One that is cancelled deploys nothing more, and waits for nobody.
+    Nor does one that is held though it is deleted: what it has goes, before its lane is anybody's.
     """
+    uids = {one.card.uid for one in at_work}
+    held = next((one for one in cards if one.held and one.uid not in uids), None)
+    if held is not None:
+        return Turn(held, held.lane)
     busy = {one.lane for one in at_work}
     if None in busy:
         return None
-    uids = {one.card.uid for one in at_work}
     many = Counter(one.card.namespace for one in at_work)
 
     def place(card: Card) -> tuple[bool, bool, int, float, int, str, str, str]:

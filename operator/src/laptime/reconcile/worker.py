@@ -116,7 +116,7 @@ class Worker:
         self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
         self._at_work = AtWork()
-        self._deleted_at: float | None = None
+        self._leaves_since: float | None = None
         self._cleared = False
         self._forbidden_since: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
@@ -140,8 +140,8 @@ class Worker:
 
     @property
     def leaves(self) -> bool:
-        """Whether its run is deleted, and it waits for the pods to end."""
-        return self._deleted_at is not None
+        """Whether its run is deleted or taken down, and it waits for the pods to end."""
+        return self._leaves_since is not None
 
     @property
     def woken(self) -> bool:
@@ -231,18 +231,20 @@ class Worker:
             return self._until_gone()
         if "deletionTimestamp" in manifest["metadata"]:
             # While a finalizer holds it, nobody else takes down what it has in the cluster.
-            self._cleared = self._cleared or await self._clear()
-            return self._until_gone()
+            return await self._take_down()
         card = card_of(manifest)
         try:
             run = self._parsed(manifest)
         except NotUnderstood as error:
+            # What it has in the cluster must go before anybody else has the lane.
             if error.of_status and card.active:
-                # What it has in the cluster must go before anybody else has the lane.
                 raise
+            if card.active and (due := await self._take_down()) is not None:
+                return due
             # The API server accepted it by another version's schema, or it was written by hand.
             await self._controller.refuse(manifest, error.reason, str(error))
             return None
+        self._cleared, self._leaves_since = False, None
         if card.over or card.rests:
             return None
         if card.started and card.lane != self.turn.lane:
@@ -289,16 +291,22 @@ class Worker:
         self._forbidden_since = self._forbidden_since or now
         return now - self._forbidden_since < _FORBIDDEN_SECONDS
 
-    def _until_gone(self) -> float | None:
-        """Return when to look again at a run that is deleted; None: no pod of it works any more.
+    async def _take_down(self) -> float | None:
+        """Take down what the run has; return when to look again, None: nothing works any more."""
+        self._cleared = self._cleared or await self._clear()
+        return self._until_gone(known=self._cleared)
+
+    def _until_gone(self, *, known: bool = True) -> float | None:
+        """Return when to look again at a run that leaves; None: no pod of it works any more.
 
         Who has its lane next would share the nodes with them. A pod whose node is gone never ends.
+        `known` says whether all of its pods are.
         """
         now = time.monotonic()
-        self._deleted_at = self._deleted_at or now
+        self._leaves_since = self._leaves_since or now
         phases = [one.get("status", {}).get("phase") for one in self._children.of("Pod")]
-        working = any(phase not in ("Succeeded", "Failed") for phase in phases)
-        return _GOING_SECONDS if working and now - self._deleted_at < STUCK_SECONDS else None
+        working = not known or any(phase not in ("Succeeded", "Failed") for phase in phases)
+        return _GOING_SECONDS if working and now - self._leaves_since < STUCK_SECONDS else None
 
     def _over_caps(self, run: Run, found: Found) -> str | None:
         """Return which cap a run exceeds that has begun with no scenario yet.
@@ -429,17 +437,26 @@ class Worker:
             self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
 
     async def _clear(self) -> bool:
-        """Delete what the run has deployed; return whether all of it could be asked for."""
+        """Delete what the run has deployed; return whether all was asked for that may be.
+
+        Where the rights are gone, nobody can know what it has.
+        """
         try:
             await self._watches.refresh()
-            for action in deployed(self._children):
-                child = self._children.find(action.kind, action.name)
-                if child is not None:
-                    await self._kube.delete(action.kind, self.key[0], child.name, child.uid)
         except KubeError as error:
             self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
-            return False
-        return True
+            return error.forbidden
+        cleared = True
+        for action in deployed(self._children):
+            child = self._children.find(action.kind, action.name)
+            try:
+                if child is not None:
+                    await self._kube.delete(action.kind, self.key[0], child.name, child.uid)
+            except KubeError as error:
+                # One that may not be deleted keeps no other.
+                self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
+                cleared = False
+        return cleared
 
     # Logs of generators --------------------------------------------------------------------
 
