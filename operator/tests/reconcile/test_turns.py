@@ -15,11 +15,14 @@ import yaml
 from laptime.api.pairing import Pairing
 from laptime.api.resources import Resources
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.api.topology import Topology
 from laptime.reconcile import worker
-from laptime.reconcile.queue import Card
+from laptime.reconcile.decide import asked_again
+from laptime.reconcile.queue import Card, card_of
+from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.turns import Caps, Turn, Turns, Used, cap_exceeded, next_in_turn
+from laptime.reconcile.views import format_time, seconds_used
 from laptime.settings import Settings, SettingsError, load_settings
 
 from .api_server import ApiServer
@@ -27,7 +30,7 @@ from .test_controller import operating, reason, run_manifest, state, until
 from .test_deadlines import over, said
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
-from .world import IMAGES, World
+from .world import IMAGES, World, manifest_of
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -118,6 +121,39 @@ def test_the_turn_of_a_run_that_is_deleted_in_its_middle_counts() -> None:
     assert used.seconds(NOW + timedelta(minutes=9), {"a": 540.0}) == {"a": 540.0}
     used.see("1", None, NOW + timedelta(minutes=10))
     assert used.seconds(NOW + timedelta(minutes=11)) == {"a": 600.0}
+
+
+def test_the_turn_of_a_deleted_run_ends_with_its_deletion_and_begins_where_it_was_heard_of() -> (
+    None
+):
+    used = Used()
+    # The operator starts a day after its predecessor has ended.
+    run = card("a", 1, state=State.RUNNING, turn_started=NOW - timedelta(hours=25))
+    used.see("1", run, NOW)
+    deleted = replace(run, deleting=True)
+    used.see("1", deleted, NOW + timedelta(minutes=10))
+    # Somebody's finalizer holds it.
+    used.see("1", deleted, NOW + timedelta(minutes=20))
+    assert used.seconds(NOW + timedelta(minutes=20)) == {"a": 600.0}
+    used.see("1", None, NOW + timedelta(hours=20))
+    assert used.seconds(NOW + timedelta(hours=20)) == {"a": 600.0}
+    assert used.seconds(NOW + timedelta(hours=25)) == {}
+
+
+def test_what_a_run_had_before_it_was_asked_for_again_counts_for_its_day_too() -> None:
+    used = Used()
+    over = card("a", 1, state=State.FAILED, used_seconds=600.0, finished=NOW)
+    used.see("1", over, NOW)
+    queued = replace(over, state=State.QUEUED, used_seconds=0.0, finished=None, retry=1, retries=1)
+    used.see("1", queued, NOW + timedelta(hours=1))
+    assert used.seconds(NOW + timedelta(hours=1)) == {"a": 600.0}
+    again = NOW + timedelta(hours=2)
+    used.see("1", replace(queued, state=State.RUNNING, turn_started=again), again)
+    ended = again + timedelta(minutes=1)
+    used.see("1", replace(queued, state=State.FAILED, used_seconds=60.0, finished=ended), ended)
+    assert used.seconds(ended) == {"a": 660.0}
+    assert used.seconds(NOW + timedelta(hours=25)) == {"a": 60.0}
+    assert used.seconds(NOW + timedelta(hours=27)) == {}
 
 
 def test_a_run_that_is_measured_keeps_the_lane_and_a_cancelled_one_is_finished_first() -> None:
@@ -487,6 +523,7 @@ async def test_the_time_in_which_a_run_may_not_go_on_is_none_of_its_turn(
         assert "turnStartedAt" not in status()
         assert status()["progress"]["text"] == "1/3, NamespaceNotEnabled"
         used = status()["usedSeconds"]
+        assert used < 120
         server.forbidden.clear()
         await until(lambda: reason(server, "demo", "Accepted") == "Accepted", 20)
         await until(lambda: "turnStartedAt" in status(), 20)
@@ -532,3 +569,99 @@ def test_a_run_that_takes_longer_than_it_may_ends_with_what_it_has_measured() ->
     assert 0 < len(world.results_written) < 20
     assert (world.run.status.used_seconds or 0) > 60
     assert world.run.status.turn_started_at is None
+
+
+def used_seconds(world: World) -> float:
+    """Return how much of its turns a run that is over has had, as the queue knows it."""
+    return card_of(manifest_of(world.run)).used_seconds
+
+
+def retried(world: World) -> None:
+    """Have the failed trials of a run that is over asked for again."""
+    retry = world.run.spec.retry + 1
+    spec = world.run.spec.model_copy(update={"retry": retry})
+    asked = replace(world.run, spec=spec, generation=world.run.generation + 1)
+    world.run = replace(asked, status=asked_again(asked, world.now))
+
+
+def to_its_end(world: World) -> None:
+    while not over(world):
+        world.step()
+        world.advance()
+        assert world.passes < 1000, world.run.status
+
+
+def test_the_time_in_which_no_operator_was_there_is_none_of_a_runs_turn() -> None:
+    undisturbed = World(spec_of(1, 1, 3), Random(2))
+    world_until(undisturbed, over)
+    world = World(spec_of(1, 1, 3), Random(2))
+    world.context = replace(world.context, longest_seconds=24 * 3600.0)
+    world_until(world, lambda world: world.results_written)
+    world.now += timedelta(hours=25)
+    to_its_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+    # A minute of it, since nobody knows when the one before has ended.
+    assert abs(used_seconds(world) - used_seconds(undisturbed) - 60) < 60
+
+
+@pytest.mark.parametrize("lives_seconds", [20, 59, 61, 90, 600])
+def test_an_operator_that_is_started_again_and_again_lets_no_run_have_its_turn_for_ever(
+    lives_seconds: int,
+) -> None:
+    # At a step that never ends.
+    status = RunStatus(turn_started_at=format_time(NOW), step_started_at=format_time(NOW))
+    now = NOW
+    while seconds_used(status, now) < 3600:
+        status = without_absence(status, now, 0.0)
+        assert without_absence(status, now + timedelta(seconds=9), 9.0) is status
+        now += timedelta(seconds=lives_seconds)
+        assert without_absence(status, now, float(lives_seconds)) is status
+        # What it had is never more than the time that has passed.
+        assert seconds_used(status, now) <= (now - NOW).total_seconds()
+    # A minute is counted of the time until nobody was there for longer than that.
+    assert now - NOW <= 61 * timedelta(seconds=60 + lives_seconds)
+
+
+def test_a_clock_that_is_set_or_a_machine_that_sleeps_takes_nothing_of_a_turn() -> None:
+    begun = RunStatus(
+        turn_started_at=format_time(NOW), step_started_at=format_time(NOW + timedelta(minutes=50))
+    )
+    now = NOW + timedelta(hours=26)
+    # By the clock that nobody sets an hour has passed.
+    assert seconds_used(without_absence(begun, now, 3600.0), now) == 3600
+    back = NOW - timedelta(hours=1)
+    assert seconds_used(without_absence(begun, back, 3600.0), back) == 0
+    paused = RunStatus(used_seconds=60.0)
+    assert without_absence(paused, now, 0.0) is paused
+
+
+def test_a_run_that_had_its_turn_has_another_one_when_it_is_asked_for_again() -> None:
+    world = World(spec_of(2, 1, 10), Random(2))
+    world.context = replace(world.context, longest_seconds=60.0)
+    measured: list[int] = []
+    while world.run.status.state is not State.SUCCEEDED:
+        if over(world):
+            assert said(world, ConditionType.SUCCEEDED).reason == "TurnOver"
+            if len(measured) == 1:
+                # As it was stored where the time without an operator counted.
+                status = world.run.status.model_copy(update={"used_seconds": 90028.0})
+                world.run = replace(world.run, status=status)
+            retried(world)
+        world_until(world, over)
+        measured.append(len(world.results_written))
+        assert used_seconds(world) < 120
+    assert measured == sorted(set(measured))
+    assert len(measured) > 2
+    assert len(world.results_written) == 20
+
+
+def test_a_run_that_is_cancelled_once_it_was_asked_for_again_has_had_no_turn_since() -> None:
+    world = World(spec_of(2, 1, 10), Random(2))
+    world.context = replace(world.context, longest_seconds=60.0)
+    world_until(world, over)
+    world.now += timedelta(hours=9)
+    retried(world)
+    spec = world.run.spec.model_copy(update={"cancel": True})
+    world.run = replace(world.run, spec=spec)
+    to_its_end(world)
+    assert used_seconds(world) < 10

@@ -163,10 +163,14 @@ class RunStatus(TolerantModel):
     baseline: str | None = Field(None, description="The server that factors are against.")
     started_at: str | None = Field(None, description="When it got its turn first, RFC 3339.")
     turn_started_at: str | None = Field(
-        None, description="While it has its turn: since when, RFC 3339."
+        None,
+        description="While it has its turn: since when, or since an operator is back at it, "
+        "RFC 3339.",
     )
     used_seconds: float | None = Field(
-        None, description="How long its turns that are over were, in seconds."
+        None,
+        description="How long it had its turn before that, in seconds. Counted anew when failed "
+        "trials are asked for again.",
     )
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
     retries: int | None = Field(

@@ -29,6 +29,7 @@ from laptime.reconcile.history import History
 from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
+from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
 from laptime.reconcile.views import (
     NotUnderstood,
@@ -418,8 +419,13 @@ class Controller:
                 # An event is a courtesy; the condition says the same and stays.
                 self.logger.warning("cannot write an event: %s", error)
 
-    async def refuse(self, manifest: Manifest, reason: str, message: str) -> None:
-        """Say `Accepted=False` of a run that cannot even be looked at."""
+    async def refuse(
+        self, manifest: Manifest, reason: str, message: str, at_work_seconds: float = 0.0
+    ) -> None:
+        """Say `Accepted=False` of a run that cannot even be looked at.
+
+        `at_work_seconds` is for how long somebody has worked on it.
+        """
         metadata = manifest["metadata"]
         old = understood(manifest)
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
@@ -433,7 +439,7 @@ class Controller:
         status = _with(before, metadata.get("generation", 1), now, verdicts, reason)
         if old.turn_started_at is not None:
             # It has no turn while it may have none.
-            used = round(seconds_used(old, now), 1)
+            used = round(seconds_used(without_absence(old, now, at_work_seconds), now), 1)
             status = status.model_copy(update={"turn_started_at": None, "used_seconds": used})
         if status != old:
             self.logger.warning(

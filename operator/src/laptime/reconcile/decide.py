@@ -22,6 +22,7 @@ from laptime.api.status import (
 from laptime.api.storage import Storage, version_to_store
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision
+from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.stages.deploy import (
     deploy,
     does_not_fit,
@@ -56,6 +57,8 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     """
     if run.deleting or (run.status.state is not None and run.status.state.terminal):
         return Decision(run.status)
+    known = without_absence(run.status, now, observed.at_work_seconds)
+    run = replace(run, status=known)
     context = replace(context, secret_owners=observed.secret_owners)
     situation = Situation(run, observed, context, now)
     situation.say(
@@ -143,7 +146,7 @@ def asked_again(run: Run, now: datetime) -> RunStatus:
     """Return the status of a run that is over and whose failed trials are asked for again.
 
     What was measured stays as it is, and is not measured again. Where nothing failed, the run stays
-    over.
+    over. It is queued as another run would be, so it may have its turn for as long as one.
     """
     old = run.status
     retried = {"retries": run.spec.retry, "observed_generation": run.generation}
@@ -170,6 +173,8 @@ def asked_again(run: Run, now: datetime) -> RunStatus:
             **retried,
             "state": State.QUEUED,
             "finished_at": None,
+            "turn_started_at": None,
+            "used_seconds": 0.0,
             "servers": servers or None,
             "storage": Storage(version=version_to_store(old.storage)),
             "conditions": merge_conditions(kept, verdicts, run.generation, format_time(now)),

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from laptime.reconcile.views import PodView, WorkloadView
+from laptime.api.status import RunStatus
+from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _GAP_SECONDS = 60.0
 """A run is looked at every few seconds. After a longer gap the cluster had nobody to work for."""
@@ -36,6 +37,26 @@ class AtWork:
             self._since = now
         self._last = now
         return now - self._since
+
+
+def without_absence(status: RunStatus, now: datetime, at_work_seconds: float) -> RunStatus:
+    """Return a status whose turn has none of the time in which nobody worked on the run.
+
+    `at_work_seconds` is for how long somebody has until now, without a gap. What was before is
+    known by its last sign of life, the begin of a step, and a gap beyond that: a run of which the
+    operator is started again and again has some of its turn counted each time, and an end. Where
+    only a clock was set, the time at work is known already.
+    """
+    since = parse_time(status.turn_started_at)
+    if since is None:
+        return status
+    last = max(since, parse_time(status.step_started_at) or since)
+    before = (last - since).total_seconds() + _GAP_SECONDS
+    if (now - since).total_seconds() - at_work_seconds <= before:
+        return status
+    used = (status.used_seconds or 0.0) + max(0.0, before - at_work_seconds)
+    begin = format_time(now - timedelta(seconds=at_work_seconds))
+    return status.model_copy(update={"turn_started_at": begin, "used_seconds": round(used, 1)})
 
 
 class Sightings:

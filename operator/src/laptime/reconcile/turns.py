@@ -169,16 +169,23 @@ class Used:
     def see(self, uid: str, card: Card | None, now: datetime) -> None:
         """Take in what is known of a run now; None: it is gone, and its time still counts.
 
-        That of a turn that goes on is known to whoever works on it; with the run it is over.
+        That of a turn that goes on is known to whoever works on it; with the run it is over, and
+        when it is deleted, whoever holds it then. Nobody knows who worked on it before this process
+        has heard of it.
         """
         before = self._cards.get(uid)
         known = card or before
         if known is None or not (known.used_seconds or known.turn_started):
             return
-        if card is None and known.finished is None:
-            known = replace(
-                known, used_seconds=_seconds_until(known, now), turn_started=None, finished=now
-            )
+        if before is not None and before.deleting and before.finished is not None:
+            return
+        if (card is None or card.deleting) and known.finished is None:
+            used = _seconds_until(known, self._heard.get(uid, now), now)
+            known = replace(known, used_seconds=used, turn_started=None, finished=now)
+        if before is not None and known.used_seconds < before.used_seconds:
+            # It was asked for again, and is counted anew beside what it had until then.
+            of_before = f"{uid}/{before.retries}"
+            self._cards[of_before], self._heard[of_before] = before, self._heard[uid]
         if before is None or before.used_seconds != known.used_seconds:
             self._heard[uid] = now
         self._cards[uid] = known
@@ -198,10 +205,11 @@ class Used:
         return had
 
 
-def _seconds_until(card: Card, now: datetime) -> float:
-    """Return for how long a run had the lane, the turn that goes on included."""
-    turn = (now - card.turn_started).total_seconds() if card.turn_started is not None else 0.0
-    return card.used_seconds + max(0.0, turn)
+def _seconds_until(card: Card, heard: datetime, now: datetime) -> float:
+    """Return for how many seconds a run had the lane, the turn that goes on included."""
+    if card.turn_started is None:
+        return card.used_seconds
+    return card.used_seconds + max(0.0, (now - max(card.turn_started, heard)).total_seconds())
 
 
 def cap_exceeded(

@@ -416,10 +416,10 @@ def parse_time(text: object) -> datetime | None:
 
 
 def seconds_used(status: RunStatus, now: datetime) -> float:
-    """Return for how long a run has had the lane, in all its turns together."""
+    """Return for how many seconds a run has had the lane, in all its turns together."""
     since = parse_time(status.turn_started_at)
     turn = (now - since).total_seconds() if since is not None else 0.0
-    return (status.used_seconds or 0.0) + turn
+    return (status.used_seconds or 0.0) + max(0.0, turn)
 
 
 def format_time(time: datetime) -> str:

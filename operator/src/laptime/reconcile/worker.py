@@ -242,7 +242,7 @@ class Worker:
             if card.active and (due := await self._take_down()) is not None:
                 return due
             # The API server accepted it by another version's schema, or it was written by hand.
-            await self._controller.refuse(manifest, error.reason, str(error))
+            await self._refuse(manifest, error.reason, str(error))
             return None
         self._cleared, self._leaves_since = False, None
         if card.over or card.rests:
@@ -256,11 +256,11 @@ class Worker:
             # What is kept can be anybody's until the status says that the run has begun with it.
             certain = found.kept and run.status.scenario_hash is not None
             if not certain and (exceeded := self._over_caps(run, found)):
-                await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
+                await self._refuse(manifest, CAP_EXCEEDED, exceeded)
                 return None
             context = context_of(run, self._controller.settings, found.scenario, self.turn.lane)
             if context.placement_problem is not None and not run.begun:
-                await self._controller.refuse(manifest, *context.placement_problem)
+                await self._refuse(manifest, *context.placement_problem)
                 return None
             observed, decision, now = await self._decide(run, context, found)
         except KubeError as error:
@@ -268,7 +268,7 @@ class Worker:
                 raise
             namespace = self.key[0]
             message = self._controller.how_to_enable(namespace)
-            await self._controller.refuse(manifest, NOT_ENABLED, message)
+            await self._refuse(manifest, NOT_ENABLED, message)
             return None
         self._forbidden_since = None
         self._controller.metrics.trials(run, decision.trials, observed.results)
@@ -279,6 +279,9 @@ class Worker:
         state = decision.status.state
         gives_lane_back = state is not None and not state.active
         return None if gives_lane_back else self._again(decision)
+
+    async def _refuse(self, manifest: Manifest, reason: str, message: str) -> None:
+        await self._controller.refuse(manifest, reason, message, self.seconds)
 
     def _may_be_allowed_again(self) -> bool:
         """Whether rights that are missed may come back, so that the lane stays where it is.

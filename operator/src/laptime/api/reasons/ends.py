@@ -12,7 +12,7 @@ ENDS = Section(
             "TurnOver",
             "the run has had its turn for as long as runs of its namespace may; what it has "
             "measured stays",
-            "as for `CapExceeded`",
+            "as for `CapExceeded`; or `kubectl laptime retry`, which has a turn of its own",
         ),
         Reason(
             "TrialsFailed",

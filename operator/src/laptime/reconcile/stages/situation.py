@@ -402,7 +402,9 @@ class Situation:
             baseline=self.spec.baseline_name,
             started_at=old.started_at or (now if state.active else None),
             turn_started_at=(old.turn_started_at or now) if state.active else None,
-            used_seconds=old.used_seconds if state.active else round(self.used_seconds, 1) or None,
+            used_seconds=old.used_seconds
+            if state.active
+            else round(self.used_seconds, 1) or old.used_seconds,
             finished_at=(old.finished_at or now) if finished else None,
             retries=self.spec.retry if old.retries is None else old.retries,
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
