@@ -110,6 +110,13 @@ def test_an_interval_of_numbers_whose_sum_is_none_has_ends(
     assert -math.inf < found.low < found.value < found.high < math.inf
 
 
+def test_an_interval_of_the_largest_numbers_is_around_them() -> None:
+    found = interval_of_values([5.990e306, 5.994e306])
+    assert found.value == pytest.approx(5.992e306)
+    assert found.high is not None
+    assert found.high > 5.994e306
+
+
 def test_a_figure_that_is_no_number_is_compared_with_nothing() -> None:
     huge = ScriptMetric(name="m", type="counter", value=1.7e308)
     assert compared_metrics({"base": [trial("base", 1, huge, seconds=0.5)]}, "base", None) == {}

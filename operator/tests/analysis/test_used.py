@@ -93,9 +93,14 @@ def test_readings_without_samples_give_no_figures_and_no_error() -> None:
 def test_repetitions_that_nobody_watched_are_counted_where_others_were() -> None:
     blind = TrialUsage(source=Source.NOBODY, complete=False, gaps=["Prometheus has no answer"])
     watched = trial(1, usage=used(0.5, 10))
-    found = row_usage([watched, trial(2, usage=blind), trial(3)])
+    measured = [watched, trial(2, usage=blind), trial(3), trial(4, usage=used(0.5, 10))]
+    found = row_usage(measured)
     assert found is not None
     assert (found.source, found.unwatched) == (Source.AGENT, 2)
+    # Those of the last one may still come.
+    found = row_usage(measured[:3])
+    assert found is not None
+    assert found.unwatched == 1
     for others in ([watched], [trial(2, usage=blind), trial(3)]):
         found = row_usage(others)
         assert found is not None

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import scenarios
 from laptime.cli.init.testrun import translated
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
 from laptime.cli.validate_command import violations
+from laptime.plan import load_problems
 
 WHOLE = """
 apiVersion: v1
@@ -140,6 +143,24 @@ def test_stages_and_variables_of_k6() -> None:
     assert any("K6_ITERATIONS=ten" in line for line in found.left_out)
     said = script_of(k6_operators(arguments="--stage 10s:5 -s 20s:7"))["options"]["stages"]
     assert [one["target"] for one in said] == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "duration"),
+    [
+        ("--duration 10m", "600s"),
+        ("--stage 4m:10 --stage 4m500ms:0", "481s"),
+        ("--duration 4m", "5m"),
+        ("--vus 3", "5m"),
+    ],
+)
+def test_a_script_may_take_as_long_as_the_options_of_its_testrun(
+    arguments: str, duration: str
+) -> None:
+    found = translated(k6_operators(arguments=arguments)).run
+    assert found["spec"]["loads"][0]["script"]["duration"] == duration
+    spec = BenchmarkRunSpec.model_validate(found["spec"])
+    assert load_problems(spec, scenarios()["hello"]) == []
 
 
 @pytest.mark.parametrize(

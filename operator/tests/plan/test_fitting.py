@@ -85,6 +85,8 @@ TEN_MINUTES = [{"duration": "4m", "target": 5}, {"duration": "6m", "target": 9}]
         ({"options": {"stages": TEN_MINUTES}}, "load own: options.stages of its script take 600 s"),
         ({"options": {"stages": TEN_MINUTES}, "duration": "10m"}, ""),
         ({"options": {"duration": "5m"}}, ""),
+        # What is under way at the end has half a minute.
+        ({"options": {"duration": "5m30s"}}, ""),
         # With iterations it is the longest time, and they may be done long before.
         ({"options": {"iterations": 10, "duration": "10m"}}, ""),
         ({"options": {"vus": 5}}, ""),

@@ -228,6 +228,8 @@ class TestFigures:
         assert [shown[one] for one in ("50 %", "95 %", "100 %")] == ["1.00 ms"] * 3
         assert shown["99 %"] == ("1.00 ms" if known else "-")
         assert (shown["99.5 %"], shown["99.99 %"]) == ("-", "-")
+        said = f"99 % {'within 1.00 ms' if known else 'too few to say'}"
+        assert said in page.by_id("load-closed").text
         head, *lines = table(page.by_id("environment").all("table")[0])
         assert {dict(zip(head, line, strict=True))["p99"] for line in lines} == {"-"}
 

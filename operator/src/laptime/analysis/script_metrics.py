@@ -46,10 +46,10 @@ def interval_of_values(
         # Exactly: bounds such as `count==1` are about it.
         end = values[0] if len(values) > 1 else None
         return Interval(value=values[0], low=end, high=end)
-    if values and min(values) > 0 and not share:
-        return interval_of_logs([math.log(one) for one in values], confidence)
     # Numbers near the largest one have no sum: they are added up as smaller ones.
     scale = max(1.0, max(map(abs, values), default=0.0) / _SUMMABLE)
+    if values and min(values) > 0 and not share and scale == 1:
+        return interval_of_logs([math.log(one) for one in values], confidence)
     scaled = [one / scale for one in values]
     mean = fmean(scaled)
     quantile = student_quantile(len(values) - 1, 0.5 + confidence / 2)

@@ -97,7 +97,12 @@ def _worst_source(read: Sequence[TrialResult]) -> Source:
 
 
 def _unwatched(measured: Sequence[TrialResult]) -> int:
-    return sum(1 for one in measured if one.usage is None or one.usage.source is Source.NOBODY)
+    # Readings come after a result: of those after the last ones that are there they may still come.
+    last = max((one.repetition for one in measured if one.usage is not None), default=0)
+    return sum(
+        one.repetition < last if one.usage is None else one.usage.source is Source.NOBODY
+        for one in measured
+    )
 
 
 def _doubts(measured: Sequence[TrialResult]) -> list[str]:

@@ -140,9 +140,11 @@ def beside(bound: float, written: Callable[[float], str] = number) -> Callable[[
     def digits_of(value: float) -> str:
         text, digits = written(value), None
         limit = written(bound)
+        long = "e+" in text
         while text == limit and not math.isclose(value, bound, rel_tol=ROUNDING):
             digits = len(text.partition(".")[2]) + 1 if digits is None else digits + 1
-            text, limit = (f"{one:,.{digits}f}" for one in (value, bound))
+            form = f".{digits}g" if long else f",.{digits}f"
+            text, limit = (format(one, form) for one in (value, bound))
         return text
 
     return digits_of

@@ -334,12 +334,6 @@ class Load(Model):
                 ".warmup",
             ),
             rule(
-                "!has(self.script) || self.timeout == '30s'",
-                "a script says itself how long a request may take (timeout in its parameters): "
-                "leave this one out",
-                ".timeout",
-            ),
-            rule(
                 "self.protocol == 'http1' || ((!has(self.closed) || self.closed.keepAlive) && "
                 "(!has(self.open) || self.open.keepAlive) && "
                 "(!has(self.ramp) || self.ramp.keepAlive) && "

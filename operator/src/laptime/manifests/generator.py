@@ -214,7 +214,8 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
     elif measured is None:
         # It lasts as long as the slowest server needs, which does not answer for what users think.
         thinking = thinking_seconds(load, sent_sessions(load, ctx.scenario))
-        measured = REQUESTS_BOUND_SECONDS + thinking
+        # That of a run which an earlier version has begun was not bounded yet.
+        measured = REQUESTS_BOUND_SECONDS + min(thinking, REQUESTS_BOUND_SECONDS)
     # First they wait for the server, then for each other.
     waits = 2 if ctx.spec.generator.parallelism > 1 or ctx.spec.duet else 1
     # The last requests of warm-up and of the measured part may each take their whole time-out.

@@ -91,6 +91,10 @@ def _think_too_long(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]
             yield problem
 
 
+_GRACE_SECONDS = 30.0
+"""How long a script may go on after its duration (images/k6/internal/output/guard.go)."""
+
+
 def _ended_before_their_end(spec: BenchmarkRunSpec) -> Iterator[str]:
     """Yield which scripts cannot end in time, or measure anything, by what the run says of them.
 
@@ -103,7 +107,8 @@ def _ended_before_their_end(spec: BenchmarkRunSpec) -> Iterator[str]:
         longest, options = parse_duration(script.duration), script.options
         lasts = None if options is None else options.longest_seconds
         # With iterations its options say how long it may last, and not how long it will.
-        if options and options.iterations is None and lasts is not None and lasts > longest:
+        allowed = longest + _GRACE_SECONDS
+        if options and options.iterations is None and lasts is not None and lasts > allowed:
             what = "stages" if options.stages else "duration"
             yield (
                 f"load {load.name}: options.{what} of its script take {lasts:g} s, and its "

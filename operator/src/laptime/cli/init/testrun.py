@@ -6,6 +6,7 @@ the reason why not and what to write instead.
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.api import API_VERSION, KIND
+from laptime.api.durations import duration_of_any_digits
 from laptime.api.pull_secret import MAX_PULL_SECRETS
 from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake
@@ -22,6 +24,7 @@ KINDS = ("TestRun", "K6")
 """What k6-operator calls it, now and in earlier versions."""
 _API_GROUP = "k6.io/"
 _MOST_GENERATORS = 16
+_LONGEST_SECONDS = 300
 _TARGET = "$(TARGET)"
 _TARGET_HOST = "$(TARGET_HOST)"
 # Without the path, which stays in the script's variable.
@@ -126,10 +129,10 @@ def translated(document: Document) -> Translation:
     runner: Document = spec.get("runner") or {}
     into = Translation()
     script = _script(spec, runner, into)
-    script["duration"] = "5m"
     values = _Values()
     _arguments(str(spec.get("arguments") or ""), values, into)
     _variables(runner, values, into)
+    script["duration"] = _longest(values.options)
     script |= values.fields(into)
     metadata = document.get("metadata") or {}
     service = _service(values.address, metadata.get("namespace"))
@@ -183,6 +186,14 @@ def translated(document: Document) -> Translation:
     ]
     into.run = run
     return into
+
+
+def _longest(options: Document) -> str:
+    """Return the longest time that a script may take: five minutes, or as its options say."""
+    stages = options.get("stages") or []
+    parts = [one["duration"] for one in stages] or [options.get("duration", "0s")]
+    seconds = sum(duration_of_any_digits(one) for one in parts)
+    return f"{math.ceil(seconds)}s" if seconds > _LONGEST_SECONDS else "5m"
 
 
 def _check_shapes(document: Document) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from laptime.analysis import wording
+from laptime.analysis.repeated import fewest_values
 from laptime.api.loads import PacedLoad
 from laptime.api.results import Interval, ResultRow
 from laptime.measure import Histogram
@@ -121,6 +122,8 @@ def latency_chart(
     most = max(requests.values())
 
     def within(server: str, share: float) -> str:
+        if requests[server] < fewest_values(share):
+            return "too few to say"
         (time,) = shown[server].quantiles_with(failed.get(server, 0), [share])
         return "failed" if time is None else f"within {wording.latency(time)}"
 
