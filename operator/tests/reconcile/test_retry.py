@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -69,6 +70,25 @@ async def test_only_the_failed_trials_are_measured_again() -> None:
     run = server.get("BenchmarkRun", "default", "again") or {}
     assert [row["trials"] for row in run["status"]["results"]] == [1, 1]
     assert json.loads(stored(server, "again").files["results.json"])["rows"][1]["trials"] == 1
+
+
+async def test_a_run_that_was_restored_from_a_backup_names_the_results_that_are_its_own() -> None:
+    """With the status of the run that it was, whose results are nobody's now."""
+    server = ApiServer()
+    async with operating(server), working(server) as nodes:
+        await failed_once(server, nodes)
+        before = deepcopy(server.get("BenchmarkRun", "default", "again") or {})
+        theirs = before["status"]["resultsConfigMap"]
+        kept = deepcopy(server.get("ConfigMap", "default", theirs) or {})
+        server.remove("BenchmarkRun", "default", "again")
+        del kept["metadata"]["ownerReferences"]
+        server.add(kept)
+        server.add({**before, "metadata": {"name": "again"}})
+        patched(server, "again", retry=1)
+        await until(lambda: state(server, "again") == "Succeeded", 20)
+    status = (server.get("BenchmarkRun", "default", "again") or {})["status"]
+    assert status["resultsConfigMap"] != theirs
+    assert [row["failedTrials"] for row in status["results"]] == [0, 0]
 
 
 async def test_what_is_stored_says_how_a_retried_run_ended_that_measured_nothing_more() -> None:

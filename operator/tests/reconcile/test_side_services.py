@@ -19,7 +19,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.catalog import Scenario
 from laptime.manifests.side_services import reset_name
-from laptime.reconcile.actions import Apply, Create, Decision
+from laptime.reconcile.actions import Apply, Create, Decision, Delete
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.turns import Caps, Turns, cap_exceeded
 from laptime.reconcile.views import ContainerView, PodView
@@ -439,7 +439,10 @@ def test_a_run_that_loses_what_its_passwords_go_with_has_new_ones_and_new_pods(l
     run_until(one, lambda: len(one.results_written) == 1)
     keepers = {"demo-service-cache", "demo-postgres"}
     old = {name: one.deployments[name].created for name in keepers}
+    server = next(name for name in one.deployments if name.startswith("demo-server-"))
     del one.config_maps[lost]
+    # The server has it in its environment.
+    assert Delete("Deployment", server) in one.step().actions
     run_until(one, lambda: lost in one.config_maps)
     run_until(one, lambda: keepers <= one.deployments.keys())
     assert all(one.deployments[name].created > old[name] for name in keepers)

@@ -354,7 +354,8 @@ class Worker:
         self, run: Run, context: RunContext, found: Found
     ) -> tuple[Observed, Decision, datetime]:
         """Decide; what cannot be taken back only on what was read in this very moment."""
-        for fresh in (False, True):
+        fresh, pods_fresh = False, False
+        while True:
             observed = await observe(self._kube, run, context, self._memory)
             self._follow_logs(observed)
             now = datetime.now(UTC)
@@ -373,9 +374,11 @@ class Worker:
                 break
             if _grave(run, decision):
                 await asyncio.gather(self._watches.refresh(), self._targets.refresh())
-            elif any(map(_stored_result, decision.actions)):
+                fresh = True
+            elif not pods_fresh and any(map(_stored_result, decision.actions)):
                 # A figure is only as good as the pods that it was measured on.
                 await self._watches.refresh("Pod")
+                pods_fresh = True
             else:
                 break
         return observed, decision, now

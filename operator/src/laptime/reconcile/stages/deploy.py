@@ -171,9 +171,10 @@ def deploy(situation: Situation) -> Decision | None:
         for one in wanted
         if _key(one) in absent
         # Once servers are verified on them, tiers stay as they are, whatever else is missing: a new
-        # version of the operator must not replace a database in the middle of a run.
+        # version of the operator must not replace a database in the middle of a run. Nothing rests
+        # on one that has no image, and whoever mends that changes what is wanted.
         or (
-            (_component(one) in anew or not situation.rests_on_tiers)
+            (_component(one) in anew or _may_change(situation, _component(one)))
             and not _is_as_wanted(one, stored[one["kind"]])
         )
     ]
@@ -189,6 +190,7 @@ def deploy(situation: Situation) -> Decision | None:
         # ConfigMaps are there again, nothing shows that these are of the time before.
         keepers = [postgres_name(context), pgbouncer_name(context)]
         keepers += [side_service_name(context, one) for one in context.scenario.services]
+        keepers += [server_name(context, one) for one in situation.spec.deployed]
         situation.actions += [
             Delete("Deployment", name) for name in keepers if name in observed.deployments
         ]
@@ -257,6 +259,12 @@ def _placed(tiers: list[dict[str, Any]], situation: Situation) -> list[dict[str,
 def _component(manifest: dict[str, Any]) -> str:
     component: str = manifest["metadata"]["labels"][COMPONENT_LABEL]
     return component
+
+
+def _may_change(situation: Situation, component: str) -> bool:
+    """Whether nothing rests on a tier as it is."""
+    pods = situation.observed.pods_of(component)
+    return not situation.rests_on_tiers or any(pod.cannot_pull for pod in pods)
 
 
 def _key(manifest: dict[str, Any]) -> tuple[str, str]:

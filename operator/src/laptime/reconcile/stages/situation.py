@@ -30,6 +30,7 @@ from laptime.api.status import (
 from laptime.api.storage import Storage
 from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
+from laptime.manifests.verifier import verify_name
 from laptime.plan import (
     OVERHEAD_SECONDS,
     NodeDesign,
@@ -217,10 +218,12 @@ class Situation:
     def rests_on_tiers(self) -> bool:
         """Whether something was checked or measured on the tiers of the run, or is just now."""
         states = (one.state for one in self._servers.values())
+        checks = (verify_name(self.context, one) for one in self.spec.servers)
         return (
             self.run.status.state in (State.VERIFYING, State.RUNNING)
             or bool(self.observed.results)
             or any(state is not ServerState.PENDING for state in states)
+            or any(name in self.observed.jobs for name in checks)
         )
 
     def measured(self) -> bool:
@@ -426,8 +429,9 @@ class Situation:
             ties=list(summary.ties) if summary and summary.ties else None,
             isolation=summary.isolation if summary else None,
             node_paths=self.node_paths or None,
-            results_config_map=old.results_config_map
-            or (self.observed.results_config_map if state.terminal else None),
+            # A status that was restored from a backup names that of the run before.
+            results_config_map=(self.observed.results_config_map if state.terminal else None)
+            or old.results_config_map,
             storage=self._storage(state),
             conditions=self._conditions(now),
         )
