@@ -449,6 +449,7 @@ SCRIPT = {"script": {"configMap": "mine"}}
         ({"timeout": "10m"}, 600),
         # Which gives up after ten times what it looks for, at least a second.
         ({"timeout": "10m", "closed": None, **SEARCH}, 3),
+        ({"timeout": "2s", "closed": None, **SEARCH}, 2),
         ({"timeout": "1s", "closed": None, **SCRIPT}, 120),
     ],
 )

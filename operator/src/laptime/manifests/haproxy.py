@@ -158,7 +158,8 @@ def _patience_seconds(load: Load) -> float:
         return max(_LEAST_SECONDS, load.timeout_seconds)
     # As in images/k6/internal/generator/saturate.go.
     search = load.saturation
-    return load.timeout_seconds if search is None else max(1.0, 10.0 * search.p99_seconds)
+    longest = math.inf if search is None else max(1.0, 10.0 * search.p99_seconds)
+    return min(load.timeout_seconds, longest)
 
 
 def _asks_alone(ctx: RunContext, server: Server) -> bool:
