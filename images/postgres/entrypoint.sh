@@ -15,8 +15,10 @@ initialise() {
     # the seeding belongs into the statement statistics of a run.
     pg_ctl --pgdata="$1" --silent --wait --options="-c listen_addresses='' -c port=5432 \
         -c fsync=off -c log_checkpoints=off -c pg_stat_statements.track=none" start
+    # A statement that fails is in the log of the server, as it was written.
     run_sql --username=postgres <<'SQL'
 \getenv password POSTGRES_PASSWORD
+SET log_min_error_statement = panic;
 ALTER ROLE laptime PASSWORD :'password'
 SQL
     if [ -e /etc/laptime/extensions.sql ]; then

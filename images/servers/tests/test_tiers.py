@@ -136,6 +136,15 @@ def test_sql_out_of_an_image_may_do_no_more_than_any_other(
         assert PASSWORD not in broken.container.output
 
 
+def test_a_password_that_cannot_be_set_is_not_in_the_log(run: Run, tmp_path: Path) -> None:
+    more = "default_transaction_read_only = on"
+    with start_database(run, tmp_path, free_port(), more=more) as broken:
+        assert broken.container.wait(READY) != 0
+        assert "cannot execute ALTER ROLE in a read-only transaction" in broken.container.output
+        # Of which the quote is doubled in SQL.
+        assert PASSWORD.partition("'")[2] not in broken.container.output
+
+
 def test_a_missing_password_is_named(run: Run, tmp_path: Path) -> None:
     data = writable_folder(tmp_path / "data")
     with run("postgres", writable={"/var/lib/postgresql/data": data}) as container:

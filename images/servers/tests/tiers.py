@@ -92,10 +92,12 @@ def start_database(
     init_sql: str = "",
     scratch: Path | None = None,
     copied: Path | None = None,
+    more: str = "",
 ) -> Iterator[Database]:
     """Postgres on `port`, its data and configuration in `folder`, which may have been used.
 
-    `scratch` is its /tmp where that has been used too, `copied` what came out of images.
+    `scratch` is its /tmp where that has been used too, `copied` what came out of images. `more` is
+    added to its configuration.
     """
     settings = folder / "etc"
     if not settings.exists():
@@ -103,7 +105,7 @@ def start_database(
         (settings / "init.d").mkdir(parents=True)
         (settings / "init.d" / "10-seed.sql").write_text(init_sql)
     lines = [f"port = {port}", "max_connections = 50", "timezone = 'UTC'"]
-    (settings / "postgresql.conf").write_text("\n".join(lines) + "\n")
+    (settings / "postgresql.conf").write_text("\n".join([*lines, more]) + "\n")
     with run(
         "postgres",
         environment={"POSTGRES_PASSWORD": PASSWORD},
