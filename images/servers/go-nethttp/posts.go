@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -35,7 +36,7 @@ func openPosts(settings settings) (posts, error) {
 	case settings.databaseURL == "":
 		return nil, nil
 	case isSQLite && strings.HasPrefix(path, "/"):
-		return openSQLite(path, settings.databaseConnections)
+		return openSQLite(path, settings)
 	case strings.HasPrefix(settings.databaseURL, "postgres"):
 		return openPostgres(settings)
 	default:
@@ -72,9 +73,15 @@ func (p *postgresPosts) latest(ctx context.Context) ([]post, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[post])
 }
 
-type sqlitePosts struct{ database *sql.DB }
+type sqlitePosts struct {
+	database *sql.DB
+	prepares bool
 
-func openSQLite(path string, connections int) (posts, error) {
+	preparing sync.Mutex
+	prepared  *sql.Stmt // nil before the first request
+}
+
+func openSQLite(path string, settings settings) (posts, error) {
 	address := url.URL{
 		Scheme:   "file",
 		Path:     path,
@@ -84,13 +91,13 @@ func openSQLite(path string, connections int) (posts, error) {
 	if err != nil {
 		return nil, err
 	}
-	database.SetMaxOpenConns(connections)
-	database.SetMaxIdleConns(connections)
-	return &sqlitePosts{database}, nil
+	database.SetMaxOpenConns(settings.databaseConnections)
+	database.SetMaxIdleConns(settings.databaseConnections)
+	return &sqlitePosts{database: database, prepares: settings.preparedStatements}, nil
 }
 
 func (p *sqlitePosts) latest(ctx context.Context) (found []post, err error) {
-	rows, err := p.database.QueryContext(ctx, latestPosts)
+	rows, err := p.query(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,4 +110,30 @@ func (p *sqlitePosts) latest(ctx context.Context) (found []post, err error) {
 		found = append(found, row)
 	}
 	return found, rows.Err()
+}
+
+func (p *sqlitePosts) query(ctx context.Context) (*sql.Rows, error) {
+	if !p.prepares {
+		return p.database.QueryContext(ctx, latestPosts)
+	}
+	statement, err := p.statement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return statement.QueryContext(ctx)
+}
+
+// statement returns the one that each connection prepares once. An error is not kept: the table may
+// be there by the next request.
+func (p *sqlitePosts) statement(ctx context.Context) (*sql.Stmt, error) {
+	p.preparing.Lock()
+	defer p.preparing.Unlock()
+	if p.prepared == nil {
+		statement, err := p.database.PrepareContext(ctx, latestPosts)
+		if err != nil {
+			return nil, err
+		}
+		p.prepared = statement
+	}
+	return p.prepared, nil
 }

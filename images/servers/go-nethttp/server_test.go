@@ -193,6 +193,39 @@ func TestLatestPostsOfSQLite(t *testing.T) {
 	}
 }
 
+func TestSQLitePreparesOnceUnlessToldOtherwise(t *testing.T) {
+	for _, prepares := range []bool{true, false} {
+		opened, err := openPosts(settingsOf(t, map[string]string{
+			"DATABASE_URL":                 "sqlite://" + filepath.Join(t.TempDir(), "posts.db"),
+			"DATABASE_PREPARED_STATEMENTS": strconv.FormatBool(prepares),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := opened.(*sqlitePosts)
+		fill(t, store.database)
+		if _, err := store.latest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kept := store.prepared
+		if (kept != nil) != prepares {
+			t.Fatalf("prepares: %t; it keeps %v", prepares, kept)
+		}
+		if found, err := store.latest(t.Context()); err != nil || len(found) != 10 || store.prepared != kept {
+			t.Errorf("prepares: %t; %d posts, %v", prepares, len(found), err)
+		}
+		if !prepares {
+			continue
+		}
+		if err := kept.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.latest(t.Context()); err == nil {
+			t.Error("a request does not use what was prepared")
+		}
+	}
+}
+
 func fill(t *testing.T, database *sql.DB) {
 	t.Helper()
 	_, err := database.Exec(`
