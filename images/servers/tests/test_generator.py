@@ -133,7 +133,7 @@ def test_connections_of_a_server_that_is_about_to_end_are_waited_for(
 POOL = 2
 EARLIER = """
 admin_users =
-stats_users = laptime
+stats_users = laptime_admin
 """
 
 
@@ -165,6 +165,18 @@ def test_what_a_server_set_on_its_session_is_not_in_force_in_the_next_trial(
     assert all(of_each_connection(bouncer, "SHOW synchronous_commit", "on"))
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
     bouncer.container.wait_until(lambda: database.query(locks) == "0", math.inf)
+
+
+@pytest.mark.parametrize("command", ["RECONNECT", "PAUSE", "SHUTDOWN", "SET pool_mode = session"])
+def test_a_server_has_no_command_of_the_pgbouncer_that_others_need(
+    bouncer: Database, command: str
+) -> None:
+    url = bouncer.console.replace("laptime_admin", "laptime")
+    with psycopg.connect(url, autocommit=True) as console:
+        # As the exporter does, which has the run's role too.
+        assert console.execute("SHOW POOLS").fetchall()
+        with pytest.raises(psycopg.Error, match="admin access needed"):
+            console.execute(command)
 
 
 def test_nor_in_that_of_a_script(

@@ -20,7 +20,8 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 auth_type = scram-sha-256
 auth_file = /etc/laptime/userlist.txt
-admin_users = laptime
+admin_users = laptime_admin
+stats_users = laptime
 pool_mode = transaction
 default_pool_size = 2
 max_prepared_statements = 100
@@ -46,16 +47,16 @@ class Database:
     @property
     def url(self) -> str:
         """For DATABASE_URL; the password percent-encoded."""
-        return self._url("laptime")
+        return self._url("laptime", "laptime")
 
     @property
     def console(self) -> str:
         """For PGBOUNCER_URL, where it is one."""
-        return self._url("pgbouncer")
+        return self._url("laptime_admin", "pgbouncer")
 
-    def _url(self, database: str) -> str:
+    def _url(self, user: str, database: str) -> str:
         secret = PASSWORD.replace("'", "%27").replace(" ", "%20")
-        return f"postgresql://laptime:{secret}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{user}:{secret}@127.0.0.1:{self.port}/{database}"
 
     def query(self, sql: str) -> str:
         """What the last statement of `sql` answers: a row a line, values parted by `|`.
@@ -126,7 +127,9 @@ def start_bouncer(
     """
     port = free_port()
     settings.chmod(0o755)
-    (settings / "userlist.txt").write_text(f'"laptime" "{PASSWORD}"\n')
+    (settings / "userlist.txt").write_text(
+        "".join(f'"{user}" "{PASSWORD}"\n' for user in ("laptime", "laptime_admin"))
+    )
     (settings / "pgbouncer.ini").write_text(
         PGBOUNCER_INI.format(database_port=database.port, port=port) + more
     )

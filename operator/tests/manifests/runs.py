@@ -14,6 +14,7 @@ from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, T
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.node_path import path_generator_job, path_server_job
+from laptime.manifests.pgbouncer import console_address
 from laptime.manifests.placement import Placement
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map
@@ -30,6 +31,7 @@ from laptime.manifests.verifier import verify_job
 from laptime.plan import plan_profiles, plan_trials
 
 PASSWORD = "correct-horse_battery"
+OF_ADMIN = "staple-of_an_administrator"
 UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
 
 IMAGES = ImageSet(
@@ -476,7 +478,7 @@ def objects(ctx: RunContext) -> list[Manifest]:
         for trial in trials
     ]
     return [
-        database_secret(ctx, PASSWORD, "demo-postgres", "c0f1"),
+        database_secret(ctx, PASSWORD, OF_ADMIN, console_address(ctx), "demo-postgres", "c0f1"),
         network_policy(ctx),
         *(reach_policy(ctx, server) for server in ctx.spec.servers if not server.deployed),
         *tier_objects(ctx),

@@ -16,6 +16,7 @@ from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.kept_scripts import kept_script_name
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
+from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.plan import Trial, plan_trials, seed_of, start_rate
@@ -271,10 +272,13 @@ def test_the_database_is_reset_before_each_trial() -> None:
 
 def test_pgbouncer_is_asked_for_new_connections_where_the_server_has_one() -> None:
     """What a server set on the session of a connection is not in force for the next one."""
-    (k6,) = pod(job(context(), "closed"))["containers"]
-    assert environment(k6)["PGBOUNCER_URL"].endswith("@demo-pgbouncer:6432/pgbouncer")
-    prepare, _ = pod(job(context(), "own"))["initContainers"]
-    assert environment(prepare)["PGBOUNCER_URL"].endswith("@demo-pgbouncer:6432/pgbouncer")
+    ctx = context()
+    (k6,) = pod(job(ctx, "closed"))["containers"]
+    prepare, _ = pod(job(ctx, "own"))["initContainers"]
+    asked = {"name": secret_name(ctx), "key": "console", "optional": True}
+    for one in (k6, prepare):
+        (console,) = (it for it in one["env"] if it["name"] == "PGBOUNCER_URL")
+        assert console["valueFrom"]["secretKeyRef"] == asked
     (direct,) = pod(job(context("direct"), "closed"))["containers"]
     assert "DATABASE_URL" in environment(direct)
     assert "PGBOUNCER_URL" not in environment(direct)

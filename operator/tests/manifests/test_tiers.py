@@ -20,7 +20,7 @@ from laptime.manifests.secret import database_secret, secret_name
 from laptime.manifests.sql_image import sql_place
 from laptime.manifests.tiers import target_url, tier_objects
 from laptime.plan.pools import pool_name
-from tests.manifests.runs import PASSWORD, SCENARIO, SCRIPT, SPECS, context, users_context
+from tests.manifests.runs import OF_ADMIN, PASSWORD, SCENARIO, SCRIPT, SPECS, context, users_context
 
 
 def config(spec: str | dict[str, Any], name: str, key: str) -> str:
@@ -238,13 +238,15 @@ def test_what_is_no_name_of_an_extension_reaches_no_file_of_the_superuser(name: 
 
 
 def test_the_secret_is_good_for_postgres_and_pgbouncer() -> None:
-    secret = database_secret(context(), PASSWORD, "demo-postgres", "c0f1")
+    console = "demo-pgbouncer:6432/pgbouncer"
+    secret = database_secret(context(), PASSWORD, OF_ADMIN, console, "demo-postgres", "c0f1")
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "demo-postgres", "uid": "c0f1"}
     assert secret["metadata"]["ownerReferences"] == [owner]
     assert secret["stringData"] == {
         "username": "laptime",
         "password": PASSWORD,
-        "userlist.txt": f'"laptime" "{PASSWORD}"\n',
+        "userlist.txt": f'"laptime" "{PASSWORD}"\n"laptime_admin" "{OF_ADMIN}"\n',
+        "console": f"postgresql://laptime_admin:{OF_ADMIN}@{console}",
     }
 
 
@@ -259,8 +261,9 @@ def test_no_other_run_has_a_secret_of_the_same_name() -> None:
     "password", ["short", "with space and more", 'quote"quote"quote', "ü" * 20]
 )
 def test_passwords_that_a_url_would_not_keep_are_refused(password: str) -> None:
-    with pytest.raises(ValueError, match="the password must be"):
-        database_secret(context(), password, "demo-postgres", "c0f1")
+    for both in ((password, OF_ADMIN), (PASSWORD, password)):
+        with pytest.raises(ValueError, match="the password must be"):
+            database_secret(context(), *both, "c:1/d", "demo-postgres", "c0f1")
 
 
 # PgBouncer
@@ -275,8 +278,8 @@ def test_pgbouncer_gets_what_the_run_says() -> None:
     assert settings["default_pool_size"] == "25"
     assert settings["max_prepared_statements"] == "200"
     assert settings["auth_type"] == "scram-sha-256"
-    # For the figures of the pool, and for RECONNECT before each trial.
-    assert settings["admin_users"] == "laptime"
+    # A server has the run's role: it may look, and neither pause nor stop what others need.
+    assert (settings["stats_users"], settings["admin_users"]) == ("laptime", "laptime_admin")
 
 
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])

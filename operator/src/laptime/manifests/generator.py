@@ -14,10 +14,10 @@ from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.script_load import ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
-from laptime.manifests import pgbouncer
 from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
 from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
+from laptime.manifests.pgbouncer import console_variable
 from laptime.manifests.pods import (
     config_volume,
     container,
@@ -29,7 +29,7 @@ from laptime.manifests.pods import (
 )
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
 from laptime.manifests.script_image import script_image_containers, script_volumes
-from laptime.manifests.secret import database_url, database_variables
+from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
 from laptime.manifests.undisturbed import pod_template
@@ -310,8 +310,7 @@ def _reset_variables(ctx: RunContext, server: Server) -> list[Manifest]:
     """Return where what resets the database finds it, and what is between it and the server."""
     variables = database_variables(ctx, postgres_name(ctx), PORT)
     if ctx.spec.topology_of(server).pgbouncer is not None:
-        host = pgbouncer.pgbouncer_name(ctx)
-        variables.append(database_url("PGBOUNCER_URL", host, pgbouncer.PORT, pgbouncer.CONSOLE))
+        variables.append(console_variable(ctx))
     return variables
 
 

@@ -16,17 +16,17 @@ from laptime.manifests.pods import (
     deployment,
     pod_spec,
     resources,
+    secret_variable,
     service,
     startup_probe,
 )
-from laptime.manifests.secret import USER, secret_name
+from laptime.manifests.secret import ADMIN, CONSOLE_KEY, USER, secret_name
 from laptime.plan.pools import DATABASE, pool_name
 
 PORT = 6432
 
-CONSOLE = "pgbouncer"
+_CONSOLE = "pgbouncer"
 """The database of PgBouncer's own, which takes its commands."""
-
 _CONFIG_KEY = "pgbouncer.ini"
 _SPARE_CLIENTS = 100
 
@@ -34,6 +34,17 @@ _SPARE_CLIENTS = 100
 def pgbouncer_name(ctx: RunContext) -> str:
     """Return the name of the Deployment, the Service and the ConfigMap."""
     return ctx.object_name("pgbouncer")
+
+
+def console_address(ctx: RunContext) -> str:
+    """Return where PgBouncer takes commands: host, port and database."""
+    return f"{pgbouncer_name(ctx)}:{PORT}/{_CONSOLE}"
+
+
+def console_variable(ctx: RunContext) -> Manifest:
+    """Return PGBOUNCER_URL, by which an admin asks."""
+    # Secrets of runs that an earlier version has begun do not have it: there nobody asks.
+    return secret_variable("PGBOUNCER_URL", secret_name(ctx), CONSOLE_KEY, optional=True)
 
 
 def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:
@@ -89,9 +100,11 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "unix_socket_dir": "",
         "auth_type": "scram-sha-256",
         "auth_file": "/etc/laptime-secret/userlist.txt",
-        # For whoever knows the run's password: figures of the pool (SHOW POOLS, SHOW STATS), and
-        # RECONNECT, which the first generator of each trial asks for.
-        "admin_users": USER,
+        # For RECONNECT, which the first generator of each trial asks for. A server, which has the
+        # run's role, would be able to pause or stop it.
+        "admin_users": ADMIN,
+        # For figures of the pool: SHOW POOLS, SHOW STATS.
+        "stats_users": USER,
         "pool_mode": str(tier.pool_mode),
         "default_pool_size": tier.pool_size,
         "max_client_conn": clients,
@@ -113,7 +126,7 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "log_stats": 0,
     }
     where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT} dbname={DATABASE}"
-    # Here too, where no admin can change them for the servers after him.
+    # Here too, where not even an admin changes them.
     databases = {DATABASE: f"{where} pool_size={tier.pool_size} pool_mode={tier.pool_mode}"}
     for server in ctx.spec.deployed:
         name, own = pool_name(ctx.spec, server), ctx.spec.topology_of(server).pgbouncer

@@ -463,9 +463,13 @@ def pod_address_variable() -> Manifest:
     return {"name": POD_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
-def secret_variable(name: str, secret: str, key: str) -> Manifest:
-    """Return an environment variable with the value of a key of a Secret."""
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+def secret_variable(name: str, secret: str, key: str, *, optional: bool = False) -> Manifest:
+    """Return an environment variable with the value of a key of a Secret.
+
+    Where it is `optional` and the Secret has no such key, the container has no such variable.
+    """
+    chosen = {"name": secret, "key": key, **({"optional": True} if optional else {})}
+    return {"name": name, "valueFrom": {"secretKeyRef": chosen}}
 
 
 def literal(text: str) -> str:

@@ -16,6 +16,9 @@ from laptime.manifests.pods import secret_variable
 from laptime.plan.pools import DATABASE
 
 USER = "laptime"
+ADMIN = "laptime_admin"
+"""Of PgBouncer alone: no server knows its password."""
+CONSOLE_KEY = "console"
 
 # The password stands in a URL, in PgBouncer's list of users and in SQL: letters, digits, '-' and
 # '_' mean the same in all of them. `secrets.token_urlsafe` gives nothing else.
@@ -60,9 +63,12 @@ def _name(ctx: RunContext, what: str, owner: str) -> str:
     return ctx.object_name(what, content_hash(ctx.secret_owners.get(owner, ctx.uid))[:8])
 
 
-def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -> Manifest:
-    """Return the Secret with the keys username, password and userlist.txt (for PgBouncer).
+def database_secret(
+    ctx: RunContext, password: str, admin_password: str, console: str, config_map: str, uid: str
+) -> Manifest:
+    """Return the Secret with the keys username, password, userlist.txt (for PgBouncer), console.
 
+    The last one is the URL by which PgBouncer's admin reaches its `console` (host, port, database).
     PgBouncer needs the plain password: it logs in to Postgres with it by SCRAM. The Secret belongs
     to the ConfigMap of Postgres with this name and uid, and goes with it: the operator deletes no
     Secret, since it could only do so by its name.
@@ -73,10 +79,11 @@ def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -
     data = {
         "username": USER,
         "password": password,
-        "userlist.txt": f'"{USER}" "{password}"\n',
+        "userlist.txt": f'"{USER}" "{password}"\n"{ADMIN}" "{admin_password}"\n',
+        CONSOLE_KEY: f"postgresql://{ADMIN}:{admin_password}@{console}",
     }
     name = secret_name(ctx)
-    return _secret(ctx, Component.POSTGRES, name, data, [password], config_map, uid)
+    return _secret(ctx, Component.POSTGRES, name, data, [password, admin_password], config_map, uid)
 
 
 def services_secret_name(ctx: RunContext) -> str:

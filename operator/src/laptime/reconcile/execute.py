@@ -16,6 +16,7 @@ from laptime.api import KIND
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.archive import is_part
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext, otherwise_named
+from laptime.manifests.pgbouncer import console_address
 from laptime.manifests.result import RESULTS
 from laptime.manifests.secret import (
     database_secret,
@@ -113,7 +114,10 @@ async def _execute_one(
         case CreateDatabaseSecret(uid):
             owner = _owner(children, postgres_owner(context), uid)
             of_it = replace(context, secret_owners={postgres_owner(context): uid} if uid else {})
-            secret = database_secret(of_it, _password(), owner.name, owner.uid)
+            console = console_address(context)
+            secret = database_secret(
+                of_it, _password(), _password(), console, owner.name, owner.uid
+            )
             await _create_secret(kube, secret, owner, children)
         case CreateServicesSecret(uid):
             owner = _owner(children, services_owner(context), uid)
