@@ -7,12 +7,14 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from laptime.analysis.remembered import remembered
+from laptime.manifests.context import COMPONENT_LABEL
 from laptime.reconcile import observe as observing
 from laptime.reconcile import run_metrics
 from laptime.reconcile import worker as module
@@ -589,12 +591,18 @@ async def test_a_run_at_work_whose_spec_is_not_understood_leaves_nothing_beside_
             await until(lambda: "first-trial-002" in nodes.generators_started, 20)
             server.add(run_manifest("second"))
             await until(lambda: state(server, "second") == "Queued")
+            # The copy of a script stays too: without it the run could not go on.
+            copy = deepcopy(server.get("ConfigMap", "default", "first-scenario") or {})
+            copy["metadata"]["name"] = "first-script"
+            copy["metadata"]["labels"][COMPONENT_LABEL] = "script"
+            server.add(copy)
             # As after a rollback to a version that knows less.
             unknown = {**spec, "loads": [{"name": "l0", "unheardOf": {}}]}
             server.change("BenchmarkRun", "default", "first", spec=unknown)
             await until(lambda: state(server, "second") == "Deploying", 20)
             assert reason(server, "first", "Accepted") == "SpecNotUnderstood"
-            assert left_of(server, "first") == measured_of(server, "first")
+            kept = measured_of(server, "first") | {("ConfigMap", "first-script")}
+            assert left_of(server, "first") == kept
             await until(lambda: state(server, "second") == "Succeeded", 20)
         server.change("BenchmarkRun", "default", "first", spec=spec)
         # With a version that understands it, it goes on.

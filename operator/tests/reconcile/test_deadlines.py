@@ -469,6 +469,10 @@ def test_a_run_at_which_nobody_was_at_work_for_a_while_goes_on_as_if_nothing_was
 
 def test_the_time_of_a_step_is_counted_while_somebody_looks() -> None:
     at_work = AtWork()
-    assert [at_work.look(now) for now in (1000.0, 1000.5, 1050.0)] == [0.0, 0.5, 50.0]
+    assert [at_work.look(now, now) for now in (1000.0, 1000.5, 1050.0)] == [0.0, 0.5, 50.0]
     # The API server was away.
-    assert [at_work.look(now) for now in (1200.0, 1201.0)] == [0.0, 1.0]
+    assert [at_work.look(now, now) for now in (1200.0, 1201.0)] == [0.0, 1.0]
+    # The machine slept for an hour, in which one of the two clocks stands.
+    assert [at_work.look(now, now + 3600.0) for now in (1202.0, 1203.0)] == [0.0, 1.0]
+    # That clock was set back, which is no hour either.
+    assert [at_work.look(now, now - 3600.0) for now in (1204.0, 1205.0)] == [0.0, 1.0]

@@ -452,7 +452,7 @@ def test_a_tier_that_got_no_image_is_made_anew_once_somebody_has_mended_that() -
     before = hashes_of_tiers(world)
     waits = ContainerView("pgbouncer", waiting_reason="ImagePullBackOff")
     for pod in world.observe().pods_of("pgbouncer"):
-        world.pods[pod.name] = replace(pod, ready=False, containers=(waits,))
+        world.pods[pod.name] = replace(pod, ready=False, main="pgbouncer", containers=(waits,))
     world.context = replace(
         world.context, images=replace(world.context.images, pull_policy="Always")
     )

@@ -648,7 +648,7 @@ def test_a_config_map_is_waited_for_where_the_run_waits_for_something_else_alrea
     world.run = replace(world.run, status=status.model_copy(update={"conditions": waits}))
     for _ in range(2):
         world.now += timedelta(seconds=50)
-        world._at_work.look(world.now.timestamp())
+        world._at_work.look(*(2 * [world.now.timestamp()]))
     world.scripts = {"ca": None}
     world.step()
     world.step()

@@ -320,7 +320,7 @@ class World(SimulatedCluster):
                 for name, copy in self._copies().items()
                 if copy not in self.config_maps and self.scripts.get(name)
             },
-            at_work_seconds=self._at_work.look(self.now.timestamp()),
+            at_work_seconds=self._at_work.look(*(2 * [self.now.timestamp()])),
             scenario_problem=self._scenario_problem(),
             leads=dict(self.leads),
             summary=None

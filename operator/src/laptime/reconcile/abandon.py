@@ -8,7 +8,7 @@ from typing import Any
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import Storage, version_to_store
-from laptime.manifests.context import COMPONENT_LABEL, known_as
+from laptime.manifests.context import COMPONENT_LABEL, Component, known_as
 from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
 from laptime.reconcile.children import Children
@@ -55,5 +55,5 @@ def deployed(children: Children) -> list[Delete]:
         Delete(kind, known_as(one["metadata"]))
         for kind in ("Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
         for one in children.of(kind)
-        if one["metadata"]["labels"].get(COMPONENT_LABEL) not in RESULTS
+        if one["metadata"]["labels"].get(COMPONENT_LABEL) not in {*RESULTS, Component.SCRIPT}
     ]

@@ -137,8 +137,8 @@ class History:
                 _logger.info("%s/%s: deleted, one run too many", card.namespace, card.name)
             except KubeError as error:
                 _logger.warning("%s/%s: %s", card.namespace, card.name, error)
-                if not error.status:
-                    # Nobody answers, for the others neither.
+                if not (error.refused or error.conflict or error.not_found):
+                    # Nobody answers, or a webhook does not, for the others neither.
                     return _AGAIN_SECONDS
                 due.append(self._pauses.begin(card.uid) if error.refused else _AGAIN_SECONDS)
         return min(due, default=None)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from laptime.api.status import RunStatus
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
-_GAP_SECONDS = 60.0
+GAP_SECONDS = 60.0
 """A run is looked at every few seconds. After a longer gap the cluster had nobody to work for."""
 
 
@@ -29,14 +29,24 @@ class AtWork:
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._last = 0.0
+        self._last = self._last_wall = 0.0
 
-    def look(self, now: float) -> float:
-        """Return the seconds until now, which is the time of a clock that nobody sets."""
-        if self._since is None or now - self._last > _GAP_SECONDS:
+    def look(self, now: float, wall: float) -> float:
+        """Return the seconds until now, which is the time of a clock that nobody sets.
+
+        `wall` is that of the clock that times are stored by: where it went on otherwise it was set,
+        or the machine slept.
+        """
+        passed, by_wall = now - self._last, wall - self._last_wall
+        if self._since is None or passed > GAP_SECONDS or abs(by_wall - passed) > GAP_SECONDS:
             self._since = now
-        self._last = now
+        self._last, self._last_wall = now, wall
         return now - self._since
+
+    @property
+    def since(self) -> float | None:
+        """When that began, by the clock that nobody sets; None: nobody has looked yet."""
+        return self._since
 
 
 def without_absence(status: RunStatus, now: datetime, at_work_seconds: float) -> RunStatus:
@@ -51,8 +61,8 @@ def without_absence(status: RunStatus, now: datetime, at_work_seconds: float) ->
     if since is None:
         return status
     last = max(since, parse_time(status.step_started_at) or since)
-    before = (last - since).total_seconds() + _GAP_SECONDS
-    if (now - since).total_seconds() - at_work_seconds <= before:
+    before = (last - since).total_seconds() + GAP_SECONDS
+    if now >= since and (now - since).total_seconds() - at_work_seconds <= before:
         return status
     used = (status.used_seconds or 0.0) + max(0.0, before - at_work_seconds)
     begin = format_time(now - timedelta(seconds=at_work_seconds))

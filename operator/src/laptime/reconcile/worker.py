@@ -135,8 +135,9 @@ class Worker:
 
     @property
     def seconds(self) -> float:
-        """For how long this process has worked on it."""
-        return time.monotonic() - self._began
+        """For how long this process has worked on it, without a gap."""
+        # What was before is in the run's status by then.
+        return time.monotonic() - (self._at_work.since or self._began)
 
     @property
     def leaves(self) -> bool:
@@ -296,6 +297,7 @@ class Worker:
 
     async def _take_down(self) -> float | None:
         """Take down what the run has; return when to look again, None: nothing works any more."""
+        self._leaves_since = self._leaves_since or time.monotonic()
         self._cleared = self._cleared or await self._clear()
         return self._until_gone(known=self._cleared)
 
@@ -364,7 +366,7 @@ class Worker:
                 targets=await self._targets.look(run),
                 refusal=self._refusal,
                 resize_refused=self._resize_refused,
-                at_work_seconds=self._at_work.look(time.monotonic()),
+                at_work_seconds=self._at_work.look(time.monotonic(), time.time()),
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
                 scenario_looked_at=found.looked_at,

@@ -29,7 +29,7 @@ from laptime.reconcile.actions import (
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tier_names, tiers_ready
-from laptime.reconcile.views import LABEL
+from laptime.reconcile.views import IMAGE_REASONS, LABEL
 
 _SOON_SECONDS = 1.0
 _LONG_PATIENCE_SECONDS = 60.0
@@ -263,8 +263,11 @@ def _component(manifest: dict[str, Any]) -> str:
 
 def _may_change(situation: Situation, component: str) -> bool:
     """Whether nothing rests on a tier as it is."""
-    pods = situation.observed.pods_of(component)
-    return not situation.rests_on_tiers or any(pod.cannot_pull for pod in pods)
+    return not situation.rests_on_tiers or any(
+        one.name == pod.main and one.waiting_reason in IMAGE_REASONS
+        for pod in situation.observed.pods_of(component)
+        for one in pod.containers
+    )
 
 
 def _key(manifest: dict[str, Any]) -> tuple[str, str]:

@@ -44,6 +44,7 @@ from laptime.plan import (
 )
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.sightings import GAP_SECONDS
 from laptime.reconcile.turns import without_resources
 from laptime.reconcile.views import (
     STUCK_SECONDS,
@@ -296,7 +297,9 @@ class Situation:
         """Return for how long something has lasted that somebody has looked at all the time."""
         if time is None:
             return 0.0
-        return min((self.now - time).total_seconds(), self.observed.at_work_seconds)
+        passed, at_work = (self.now - time).total_seconds(), self.observed.at_work_seconds
+        # By a clock that was set back since it would not have begun yet.
+        return at_work if passed < -GAP_SECONDS else min(passed, at_work)
 
     # What is said -------------------------------------------------------------------------
 
