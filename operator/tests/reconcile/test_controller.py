@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from aiohttp import web
 
 from laptime.analysis.remembered import remembered
 from laptime.manifests.context import COMPONENT_LABEL
+from laptime.reconcile import controller as controlling
 from laptime.reconcile import observe as observing
 from laptime.reconcile import run_metrics
 from laptime.reconcile import worker as module
@@ -146,6 +148,107 @@ async def test_a_status_that_is_always_refused_gives_up_the_run(hasty: None) -> 
         await until(lambda: state(server, "first") == "Failed")
         assert reason(server, "first", "Succeeded") == "InternalError"
         await until(lambda: state(server, "second") == "Deploying")
+
+
+def refusing(server: ApiServer, run: str, status: int, message: str = "no") -> list[str]:
+    """Have every write of a run's status refused; return the paths of those that come."""
+    tried: list[str] = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if not request.path.endswith(f"/{run}/status"):
+            return None
+        tried.append(request.path)
+        return web.json_response({"reason": "Any", "message": message}, status=status)
+
+    server.fault = fault
+    return tried
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("status", [400, 403, 409, 413, 422, 500])
+async def test_a_run_whose_status_can_never_be_written_gives_its_lane_on(
+    status: int, active: bool, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_UNWRITTEN_SECONDS", 0.3)
+    server = ApiServer()
+    first = run_manifest("first")
+    if active:
+        # Nobody can go on with it: its end alone is to be said.
+        first["status"] = {"state": "Running", "startedAt": "2026-01-01T00:00:00Z", "results": 7}
+    server.add(first)
+    server.add(run_manifest("second"))
+    tried = refusing(server, "first", status, "etcdserver: request is too large")
+    async with operating(server) as controller:
+        await until(lambda: state(server, "second") == "Deploying")
+        assert state(server, "first") == ("Running" if active else None)
+        said = [one for one in server.of("Event") if one["reason"] == "StatusNotWritten"]
+        assert [one["involvedObject"]["name"] for one in said] == ["first"]
+        assert "etcdserver: request is too large" in said[0]["message"]
+        metrics = controller.metrics.text().decode()
+        assert 'laptime_reconcile_errors_total{reason="StatusNotWritten"} 1.0' in metrics
+        # It is not taken again at once.
+        before = len(tried)
+        await asyncio.sleep(0.5)
+        assert len(tried) <= before + 1
+
+
+async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_can(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_UNWRITTEN_SECONDS", 0.3)
+    monkeypatch.setattr(controlling, "_LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(trials, "_BACK_OFF_SECONDS", (0.2, 0.5))
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 3).to_wire()})
+
+    def left() -> set[tuple[str, str]]:
+        return {(kind, name) for kind, _, name in server.objects if name.startswith("first-")}
+
+    async with operating(server) as controller, working(server) as nodes:
+        await until(lambda: "first-trial-002" in nodes.generators_started, 20)
+        nodes.still = True
+        server.add(run_manifest("second"))
+        await until(lambda: state(server, "second") == "Queued")
+        refusing(server, "first", 500)
+        nodes.still = False
+        await until(lambda: state(server, "second") == "Deploying", 20)
+        assert left() >= {("ConfigMap", "first-scenario"), ("ConfigMap", "first-trial-001")}
+        assert {kind for kind, _ in left()} == {"ConfigMap"}
+        assert state(server, "first") == "Running"
+        # The time that it had counts, and it comes before nobody that it is active by its status.
+        assert controller._used.seconds(datetime.now(UTC))["default"] > 0.3
+        controller._passed_over = dict.fromkeys(controller._passed_over, 0.0)
+        assert [one.state for one in controller._in_line() if one.name == "first"] == ["Queued"]
+        server.fault = None
+        await until(lambda: state(server, "second") == "Succeeded", 20)
+        await until(lambda: state(server, "first") == "Succeeded", 60)
+        assert [one.name for one in controller._in_line()] == []
+        assert controller._passed_over == {}
+
+
+async def test_where_nothing_at_all_is_stored_no_run_is_taken_down_for_its_status(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_UNWRITTEN_SECONDS", 0.3)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+
+    async def full(request: web.Request) -> web.StreamResponse | None:
+        if request.method in ("GET", "DELETE"):
+            return None
+        message = "etcdserver: mvcc: database space exceeded"
+        return web.json_response({"message": message}, status=500)
+
+    async with operating(server) as controller, working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        server.fault = full
+        (worker,) = controller._workers.values()
+        await until(lambda: worker._unwritten is not None)
+        await asyncio.sleep(0.6)
+        assert not any(verb == "delete" for verb, _ in server.requests)
+        server.fault = None
+        await until(lambda: state(server, "first") == "Succeeded", 20)
+    assert nodes.generators_started == ["first-trial-001"]
 
 
 async def test_a_taken_name_ends_the_run_and_the_next_has_its_turn() -> None:

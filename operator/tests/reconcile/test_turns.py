@@ -93,6 +93,16 @@ def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_ru
     assert used.seconds(NOW + timedelta(hours=27)) == {}
 
 
+def test_time_that_no_run_says_counts_for_a_day() -> None:
+    used = Used()
+    used.add("a", 60.0, NOW)
+    used.add("a", 30.0, NOW + timedelta(hours=1))
+    used.see("1", card("a", 1, used_seconds=5.0, finished=NOW), NOW)
+    assert used.seconds(NOW + timedelta(hours=23), {"b": 1.0}) == {"a": 95.0, "b": 1.0}
+    assert used.seconds(NOW + timedelta(hours=24.5)) == {"a": 30.0}
+    assert used.seconds(NOW + timedelta(hours=26)) == {}
+
+
 def test_time_of_a_run_that_pauses_counts_for_a_day_and_what_is_changed_of_it_counts_nothing() -> (
     None
 ):

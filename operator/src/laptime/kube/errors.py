@@ -11,6 +11,7 @@ import aiohttp
 from laptime.api.text import shown
 
 _LONGEST_MESSAGE = 2000
+_NO_ANSWER = "no answer in time"
 
 
 class KubeError(Exception):
@@ -26,6 +27,11 @@ class KubeError(Exception):
     def forbidden(self) -> bool:
         """Whether rights are missing."""
         return self.status == 403
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether no answer has come in time: nobody knows what has become of the request."""
+        return self.status == 0 and _NO_ANSWER in self.message
 
     @property
     def not_found(self) -> bool:
@@ -92,7 +98,9 @@ def reached() -> Iterator[None]:
     """
     try:
         yield
-    except (TimeoutError, aiohttp.ClientError, OSError, EOFError) as error:
+    except TimeoutError as error:
+        raise KubeError(0, "Unreachable", _NO_ANSWER) from error
+    except (aiohttp.ClientError, OSError, EOFError) as error:
         raise KubeError(
             0, "Unreachable", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
         ) from error

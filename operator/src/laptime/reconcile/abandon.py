@@ -8,6 +8,7 @@ from typing import Any
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import Storage, version_to_store
+from laptime.kube import KubeError
 from laptime.manifests.context import COMPONENT_LABEL, Component, known_as
 from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
@@ -15,6 +16,15 @@ from laptime.reconcile.children import Children
 from laptime.reconcile.views import format_time, understood
 
 _LONGEST_TEXT = 500
+
+
+class StatusNotWritten(KubeError):
+    """The status of a run could not be written, whatever it was to say."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the API server is there, as far as this tells, and the run may be the cause."""
+        return self.status != 0 or self.timed_out
 
 
 def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:

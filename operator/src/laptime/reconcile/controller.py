@@ -12,6 +12,7 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from laptime.api import API_VERSION, KIND
@@ -21,6 +22,7 @@ from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
 from laptime.measure.prometheus_http import PrometheusClient
+from laptime.reconcile.abandon import StatusNotWritten
 from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
@@ -47,6 +49,10 @@ _NOT_ENABLED_SECONDS = 5.0
 _NOT_ENABLED_A_SECOND = 2.0
 _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
+# So long nobody tries again to accept a run whose status was refused.
+_UNWRITTEN_SECONDS = 30.0
+# So long a run has no lane that held one without its status being written.
+_PASSED_OVER_SECONDS = 900.0
 _AT_ONCE = 10
 _NOT_BEGUN = Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", "it has not begun")
 # Several objects change at once; one look is enough for all of them.
@@ -89,6 +95,8 @@ class Controller:
         self._considered: set[tuple[str, bool]] = set()
         # Until when nobody looks again at those at which looking failed.
         self._not_before: dict[str, float] = {}
+        # Until when those have no lane that nobody could write the status of.
+        self._passed_over: dict[str, float] = {}
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
         # Uids of runs that are held by somebody's finalizer, and have nothing in the cluster.
@@ -160,6 +168,7 @@ class Controller:
             self._considered -= {(uid, False), (uid, True)}
             self._taken_down.discard(uid)
             self._not_before.pop(uid, None)
+            self._passed_over.pop(uid, None)
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
@@ -238,7 +247,7 @@ class Controller:
             namespace = worker.key[0]
             going_on[namespace] = going_on.get(namespace, 0.0) + worker.seconds
         had = self._used.seconds(datetime.now(UTC), going_on)
-        cards = [card for card in self._open.values() if card.uid not in self._taken_down]
+        cards = self._in_line()
         while True:
             now = [one.turn for one in self._workers.values()]
             turn = next_in_turn(cards, now, had, self.settings.turns, self._lanes)
@@ -247,6 +256,30 @@ class Controller:
             worker = Worker(self, turn)
             self._workers[turn.card.uid] = worker
             worker.task.add_done_callback(lambda _: self._look_again())
+
+    def _in_line(self) -> list[Card]:
+        """Return the runs that may have a lane, as they stand in line for one."""
+        cards = []
+        for uid, card in self._open.items():
+            if uid in self._taken_down:
+                continue
+            until = self._passed_over.get(uid)
+            if until is None:
+                cards.append(card)
+            elif until <= self._now():
+                # It has nothing in the cluster by now, and so comes before nobody.
+                cards.append(replace(card, state=State.QUEUED))
+        return cards
+
+    def pass_over(self, worker: Worker) -> None:
+        """Give no lane for a while to a run that gives one on without its status being written.
+
+        The time that it had counts, which no status says: with some such runs one namespace would
+        else come first for ever.
+        """
+        if worker.uid in self._state_of:
+            self._passed_over[worker.uid] = self._now() + _PASSED_OVER_SECONDS
+        self._used.add(worker.key[0], worker.seconds, datetime.now(UTC))
 
     def _lanes(self, card: Card) -> Sequence[str]:
         """Return the lanes that a run may have; one that has begun stays where it was."""
@@ -264,7 +297,8 @@ class Controller:
             settled = card.refused is None and not card.news and not card.newer
             if card.uid in self._workers or card.deleting or settled:
                 continue
-            if self._now() < self._not_before.get(card.uid, 0.0):
+            if (left := self._not_before.get(card.uid, 0.0) - self._now()) > 0:
+                again = min(again, left)
                 continue
             considered = (card.uid, card.cancel) in self._considered
             if card.refused == NOT_ENABLED and not card.newer:
@@ -288,7 +322,13 @@ class Controller:
                     self._considered.add((card.uid, card.cancel))
                 except KubeError as error:
                     nonlocal again
-                    again = _AGAIN_SECONDS
+                    # One that was changed in this moment is a usual thing, but not for minutes.
+                    usual = error.conflict and card.uid not in self._passed_over
+                    if isinstance(error, StatusNotWritten) and error.counts and not usual:
+                        self._not_before[card.uid] = self._now() + _UNWRITTEN_SECONDS
+                        again = min(again, _UNWRITTEN_SECONDS)
+                    else:
+                        again = _AGAIN_SECONDS
                     self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
                 except Exception:
                     # The others are accepted all the same, and it is not tried at each change.
@@ -380,12 +420,28 @@ class Controller:
         what = f"the status of {card.namespace}/{card.name}"
         message = str(StoredByNewerVersion(what, card.stored_version))
         self.logger.warning("%s", message)
-        event = event_manifest(
-            card, "Warning", "StoredByNewerVersion", message, datetime.now(UTC),
-            secrets.token_hex(8),
-        )  # fmt: skip
         with suppress(KubeError):
-            await self.kube.create(event)
+            await self._say_beside(card, "StoredByNewerVersion", message)
+
+    async def say_unwritten(self, card: Card, error: StatusNotWritten) -> bool:
+        """Say, beside its status, that a run will have to give its lane on.
+
+        Returns whether the API server stores things, or refuses by itself to: nothing keeps it.
+        """
+        message = (
+            f"the status of the run could not be written for minutes: {error}. What the run has in "
+            "the cluster is taken down if that goes on, and others have its turn; it is tried "
+            "again later. Mend what the API server says, or delete the run"
+        )
+        try:
+            await self._say_beside(card, "StatusNotWritten", message)
+        except KubeError as other:
+            return not (other.status in (0, 429) or other.status >= 500)
+        return True
+
+    async def _say_beside(self, card: Card, reason: str, message: str) -> None:
+        now, suffix = datetime.now(UTC), secrets.token_hex(8)
+        await self.kube.create(event_manifest(card, "Warning", reason, message, now, suffix))
 
     async def _may_work_in(self, namespace: str) -> bool:
         try:
@@ -451,17 +507,20 @@ class Controller:
         """Write the status of a run as it was seen, and of no other one of that name.
 
         Raises:
-            KubeError: it is another one, or was changed since (409), or the status was refused.
+            StatusNotWritten: it is another one, or was changed since (409), or it was refused.
         """
         meant = ("name", "namespace", "uid", "resourceVersion")
-        written = await self.kube.apply_status(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": {key: metadata[key] for key in meant},
-                "status": status.to_wire(),
-            }
-        )
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {key: metadata[key] for key in meant},
+            "status": status.to_wire(),
+        }
+        try:
+            written = await self.kube.apply_status(document)
+        except KubeError as error:
+            raise StatusNotWritten(error.status, error.reason, error.message) from error
+        self._passed_over.pop(metadata["uid"], None)
         self.heard(written)
 
     def how_to_enable(self, namespace: str) -> str:

@@ -165,6 +165,12 @@ class Used:
         self._cards: dict[str, Card] = {}
         # When it was heard of what a run had used by then.
         self._heard: dict[str, datetime] = {}
+        # When it was over, whose it was, and how long, of time that no run says.
+        self._unsaid: list[tuple[datetime, str, float]] = []
+
+    def add(self, namespace: str, seconds: float, now: datetime) -> None:
+        """Count time of a namespace that no status says, and that is over now."""
+        self._unsaid.append((now, namespace, seconds))
 
     def see(self, uid: str, card: Card | None, now: datetime) -> None:
         """Take in what is known of a run now; None: it is gone, and its time still counts.
@@ -195,6 +201,9 @@ class Used:
     ) -> dict[str, float]:
         """Return the time of each namespace; `going_on` is that of the turns that go on."""
         had = dict(going_on or {})
+        self._unsaid = [one for one in self._unsaid if now - one[0] < _WINDOW]
+        for _, namespace, seconds in self._unsaid:
+            had[namespace] = had.get(namespace, 0.0) + seconds
         for uid, card in list(self._cards.items()):
             # One that waits, or is over, has had its turns until then.
             had_until = self._heard[uid] if card.turn_started is None else now

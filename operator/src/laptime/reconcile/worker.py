@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
-from laptime.reconcile.abandon import abandoned, deployed
+from laptime.reconcile.abandon import StatusNotWritten, abandoned, deployed
 from laptime.reconcile.actions import Action, Create, Decision, Resize
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
@@ -64,6 +64,8 @@ _ERRORS_PASS_SECONDS = 300.0
 _PASSING_SECONDS = 20.0
 # So long rights may be missed in the middle of a run until they count as taken away.
 _FORBIDDEN_SECONDS = 120.0
+# So long a status may not be written until the lane is given on without it.
+_UNWRITTEN_SECONDS = 300.0
 
 
 def context_of(
@@ -97,6 +99,15 @@ def context_of(
     )
 
 
+@dataclass
+class _Unwritten:
+    """Since when a status cannot be written, why, and whether that was said beside it."""
+
+    since: float
+    error: StatusNotWritten
+    said: bool = False
+
+
 class Worker:
     """The task of a run that has its turn, with what it remembers only to be quicker."""
 
@@ -119,6 +130,8 @@ class Worker:
         self._leaves_since: float | None = None
         self._cleared = False
         self._forbidden_since: float | None = None
+        self._unwritten: _Unwritten | None = None
+        self._aside = False
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
@@ -142,7 +155,7 @@ class Worker:
     @property
     def leaves(self) -> bool:
         """Whether its run is deleted or taken down, and it waits for the pods to end."""
-        return self._leaves_since is not None
+        return self._leaves_since is not None and not self._aside
 
     @property
     def woken(self) -> bool:
@@ -193,13 +206,16 @@ class Worker:
                     with controller.metrics.reconcile():
                         due = await self._look()
                     failures = unexpected = 0
+                    self._unwritten = None
                     if due is None:
                         return
                 except KubeError as error:
                     due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
                     failures += 1
-                    if error.conflict:
-                        # What was heard of the run is not what there is.
+                    self._note(error)
+                    if error.conflict or self._unwritten:
+                        # What was heard of the run is not what there is, or there is nobody to
+                        # write to: then it cannot be read either.
                         self._manifest = None
                     controller.metrics.error(error.reason)
                     if not (error.terminating or error.not_found):
@@ -213,6 +229,8 @@ class Worker:
                     controller.metrics.error(type(error).__name__)
                     controller.logger.exception("%s/%s: unexpected error", *self.key)
                     await self._give_up(error, unexpected - _TRIES)
+                if await self._steps_aside():
+                    due = 0.0
                 # Not wait_for, which can swallow a cancellation.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(due):
@@ -227,6 +245,12 @@ class Worker:
         Raises:
             KubeError: something could not be read or done; look again a little later.
         """
+        if self._aside:
+            # No status says so, and yet whoever has the lane next must not share it.
+            due = await self._take_down()
+            if due is None:
+                self._controller.pass_over(self)
+            return due
         manifest = await self._current()
         if manifest is None:
             return self._until_gone()
@@ -440,9 +464,39 @@ class Worker:
             await self._clear()
             status = abandoned(manifest, error, datetime.now(UTC))
             await self._controller.write_status(manifest["metadata"], status)
-        except Exception:
+        except Exception as failed:
             # It is tried again, like everything else.
             self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
+            self._note(failed)
+
+    def _note(self, error: Exception) -> None:
+        """Take in why a look has failed, or the end of the run could not be said."""
+        if not (isinstance(error, StatusNotWritten) and error.counts):
+            self._unwritten = None
+        elif self._unwritten is None:
+            self._unwritten = _Unwritten(time.monotonic(), error)
+        else:
+            self._unwritten.error = error
+
+    async def _steps_aside(self) -> bool:
+        """Return whether the run gives its lane on, since its status cannot be written for long.
+
+        Its author can bring that about, by an object as large as can be stored or by a change in
+        each moment, and so can a policy that nobody thought through. Where nothing at all is
+        stored, as of a full etcd, nobody else could go on, and what is measured would be ended for
+        nothing: so something else has to be stored first, and the status not even then.
+        """
+        unwritten = self._unwritten
+        if unwritten is None or time.monotonic() - unwritten.since < _UNWRITTEN_SECONDS:
+            return False
+        if not unwritten.said:
+            unwritten.said = await self._controller.say_unwritten(self.turn.card, unwritten.error)
+            return False
+        self._aside = True
+        self._controller.metrics.error("StatusNotWritten")
+        said = "%s/%s: gives its lane on, since its status cannot be written: %s"
+        self._controller.logger.error(said, *self.key, unwritten.error)
+        return True
 
     async def _clear(self) -> bool:
         """Delete what the run has deployed; return whether all was asked for that may be.

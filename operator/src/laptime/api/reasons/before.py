@@ -61,6 +61,15 @@ BEFORE = Section(
             "bring the chart up to date again: the run goes on; or delete it and apply it again",
         ),
         Reason(
+            "StatusNotWritten",
+            "an event and no condition: for five minutes the API server has taken no status of "
+            "the run, so what it has in the cluster was taken down and others have its turn; it is"
+            " tried again after a quarter of an hour",
+            "mend what the message says, such as a run that is too large for etcd with its "
+            "annotations and `managedFields`, a policy that denies writes of its status, or "
+            "somebody who changes it in each moment; or delete it and apply it again",
+        ),
+        Reason(
             "LoadImpossible",
             "a load would use up the rows of the scenario, names an endpoint that it does not "
             "have, one that needs what another one captures, or one twice",
