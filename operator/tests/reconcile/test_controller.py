@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from laptime.analysis.remembered import remembered
+from laptime.kube import connection
 from laptime.manifests.context import COMPONENT_LABEL
 from laptime.reconcile import controller as controlling
 from laptime.reconcile import observe as observing
@@ -249,6 +250,60 @@ async def test_where_nothing_at_all_is_stored_no_run_is_taken_down_for_its_statu
         server.fault = None
         await until(lambda: state(server, "first") == "Succeeded", 20)
     assert nodes.generators_started == ["first-trial-001"]
+
+
+async def test_a_webhook_that_never_answers_is_named_as_what_is_in_the_way(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 1.0)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "POST" and request.path.endswith("/deployments"):
+            await asyncio.sleep(3600)
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: state(server, "first") == "Failed", 20)
+    (said,) = (
+        one
+        for one in (server.get("BenchmarkRun", "default", "first") or {})["status"]["conditions"]
+        if one["type"] == "Succeeded"
+    )
+    assert said["reason"] == "ObjectRefused"
+    assert "webhook" in said["message"]
+    assert "Deployment first-" in said["message"]
+
+
+async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 0.5)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    back = asyncio.Event()
+
+    async def never(_: web.Request) -> web.StreamResponse | None:
+        await back.wait()
+        return None
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "POST" and request.path.endswith("/deployments"):
+            # From here on nothing is answered.
+            server.fault = never
+            return await never(request)
+        return None
+
+    server.fault = fault
+    async with operating(server), working(server):
+        await until(lambda: server.fault is never)
+        await asyncio.sleep(1.5)
+        back.set()
+        await until(lambda: state(server, "first") == "Succeeded", 20)
 
 
 async def test_a_taken_name_ends_the_run_and_the_next_has_its_turn() -> None:

@@ -216,6 +216,21 @@ def test_a_tier_that_never_is_as_wanted_ends_the_run() -> None:
     assert "Service demo-" in succeeded.message
 
 
+def test_a_tier_that_never_is_as_wanted_since_that_is_refused_ends_the_run_with_the_refusal() -> (
+    None
+):
+    world = World(spec_of(1, 1, 1), Random(1))
+    # As of a webhook that does not answer.
+    world.refusal_passes = 1e6
+    until(world, lambda world: "demo-haproxy" in world.deployments)
+    world.services = dict.fromkeys(world.services, "another")
+    world.refuses = {"Service"}
+    until(world, over)
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert succeeded.reason == "NotDeployed"
+    assert succeeded.message == "the tiers did not come to stand: Service: not here"
+
+
 def test_a_generator_that_never_ends_fails_its_trial() -> None:
     world = World(spec_of(1, 1, 1), Random(1))
     until(world, measuring)

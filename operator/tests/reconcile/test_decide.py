@@ -514,6 +514,21 @@ def test_an_object_that_the_api_server_refuses_ends_the_run_with_its_message(kin
     assert f"{kind}: not here" in (succeeded.message or "")
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "Service"])
+def test_what_is_waited_for_since_it_may_pass_is_named_by_whatever_ends_first(kind: str) -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    # As of a webhook that does not answer.
+    world.refuses, world.refusal_passes = {kind}, 1e6
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "PodMissing"
+    assert (succeeded.message or "").endswith(f": {kind}: not here")
+
+
 @pytest.mark.parametrize(
     "theirs",
     [

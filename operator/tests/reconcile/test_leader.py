@@ -296,9 +296,31 @@ async def test_a_write_that_is_under_way_when_the_lease_ends_is_given_up() -> No
     server.fault = never
     async with serving(server) as kube:
         began = boot_seconds()
+        gated = kube.gated(lambda: began + 0.3 - boot_seconds())
         with pytest.raises(KubeError, match="Unreachable"):
-            await kube.gated(lambda: 0.3).delete("Pod", "default", "one", "uid")
-        assert boot_seconds() - began < 1.0
+            await gated.delete("Pod", "default", "one", "uid")
+        assert 0.3 <= boot_seconds() - began < 1.0
+
+
+async def test_a_write_may_take_longer_than_a_lease_that_is_renewed() -> None:
+    """An admission webhook has 10 s to answer where nobody says otherwise."""
+    server = ApiServer()
+
+    async def slow(request: web.Request) -> web.StreamResponse | None:
+        await asyncio.sleep(1.0)
+        return None
+
+    server.fault = slow
+    one = {"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}}
+    two = {"kind": "ConfigMap", "metadata": {"name": "two", "namespace": "default"}}
+    async with serving(server) as kube:
+        began = boot_seconds()
+        # It is renewed again and again, and then no more.
+        gated = kube.gated(lambda: 0.2 if boot_seconds() - began < 1.3 else 0.0)
+        assert await gated.create(one) is not None
+        with pytest.raises(KubeError, match="Unreachable"):
+            await gated.create(two)
+        assert boot_seconds() - began < 1.9
 
 
 async def test_what_an_operator_wrote_too_late_is_refused_by_the_api_server() -> None:

@@ -135,6 +135,8 @@ class World(SimulatedCluster):
         self.passes = 0
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
+        self.refusal_passes: float | None = None
+        """So many seconds a refusal is waited for; None: as long as one that is for good."""
         self.scripts: dict[str, frozenset[str] | None] = {}
         """Keys of the ConfigMaps of scripts; None: there is none of that name."""
         self.leads: dict[str, Leads] = {}
@@ -221,7 +223,8 @@ class World(SimulatedCluster):
             kind, name = action.manifest["kind"], action.manifest["metadata"]["name"]
         if kind in self.refuses:
             since = self.refusal.since if self.refusal else self.now
-            return Refusal(f"{kind}: not here", since, room=self.full)
+            passes = self.refusal_passes
+            return Refusal(f"{kind}: not here", since, "ObjectRefused", passes, self.full)
         if (kind, name) in self.strangers:
             return Refusal(f"{kind} {name}", self.now, "NameTaken", 0.0)
         return None

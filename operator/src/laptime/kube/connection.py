@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Self
 
 import aiohttp
@@ -35,8 +37,8 @@ class Connection:
         """Return a client over the same connections whose every write passes a gate.
 
         `may_write` says for how many seconds writing is still allowed. It is asked before each
-        request that changes anything, which is given up when they are over; when they are over
-        already, it is not sent.
+        request that changes anything, which is not sent when they are over already, and again when
+        they are over: if none were added meanwhile, the request is given up.
         """
         return type(self)(self._api, self._said, may_write)
 
@@ -111,9 +113,8 @@ class Connection:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                wrapped = await self._api.call_api(
-                    *request, _request_timeout=self._within(method, limits)
-                )
+                async with self._allowed(method):
+                    wrapped = await self._api.call_api(*request, _request_timeout=limits)
                 response: aiohttp.ClientResponse = wrapped.response
                 if response.status < 400:
                     return response
@@ -122,14 +123,38 @@ class Connection:
             raise kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise kube_error(response.status, text)
 
-    def _within(self, method: str, limits: aiohttp.ClientTimeout) -> aiohttp.ClientTimeout:
-        """Return the limits of a request, made closer by the gate if it writes."""
-        if self._may_write is None or method == "GET":
-            return limits
-        left = self._may_write()
+    @asynccontextmanager
+    async def _allowed(self, method: str) -> AsyncIterator[None]:
+        """Give a request up, if it writes, when the gate is shut before it is answered.
+
+        Raises:
+            KubeError: the gate is shut already.
+            TimeoutError: it was shut meanwhile.
+        """
+        may_write = self._may_write
+        if may_write is None or method == "GET":
+            yield
+            return
+        left = may_write()
         if left <= 0:
             raise KubeError(0, "NotLeading", "another operator may be at work: nothing is written")
-        return aiohttp.ClientTimeout(total=min(limits.total or left, left))
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
+        async with asyncio.timeout(None) as limit:
+
+            def look() -> None:
+                # A webhook may take longer than a lease lasts, which is renewed all along.
+                nonlocal timer
+                if (left := may_write()) > 0:
+                    timer = loop.call_later(left, look)
+                else:
+                    limit.reschedule(loop.time())
+
+            timer = loop.call_later(left, look)
+            try:
+                yield
+            finally:
+                timer.cancel()
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:

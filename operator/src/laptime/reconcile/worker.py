@@ -442,12 +442,32 @@ class Worker:
                 message = f"the API server refuses {error.message}"
                 room = error.out_of_room
                 self._refusal = Refusal(message, since, patience_seconds=wait, room=room)
+            elif error.timed_out and await self._answers():
+                message = (
+                    "the API server does not say in time whether it does what is asked of it "
+                    f"({error.message}), and answers other questions: so it is where an admission "
+                    "webhook does not answer. Look at the cluster's webhook configurations, at "
+                    "what they lead to, and at their timeoutSeconds"
+                )
+                self._refusal = Refusal(message, since, patience_seconds=_ERRORS_PASS_SECONDS)
             raise
         self._refusal = None
         if any(isinstance(one, Resize) for one in decision.actions):
             self._resize_refused = None
         self._memory.keep(created, context)
         self._controller.metrics.carried_out(decision.actions)
+
+    async def _answers(self) -> bool:
+        """Return whether the API server answers a question.
+
+        If not, nobody knows of what it refused before whether it does so when it is back.
+        """
+        try:
+            await self._kube.get(KIND, *self.key)
+        except KubeError:
+            self._refusal = None
+            return False
+        return True
 
     # The last resort -----------------------------------------------------------------------
 

@@ -66,8 +66,10 @@ PODS = Section(
             "ObjectRefused",
             "the API server refuses to store an object of the run, for half of `startupTimeout` by "
             "now, and for a minute where a quota is full; the message names it and says why: an "
-            "admission rule, a quota of objects, a right that was taken away",
-            "change the rule, make room, or look at [what the operator may do](permissions.md)",
+            "admission rule, a quota of objects, a right that was taken away; or it does not say "
+            "for five minutes whether it stores it, as where an admission webhook does not answer",
+            "change the rule, make room, mend the webhook, or look at [what the operator may "
+            "do](permissions.md)",
         ),
         Reason(
             "NameTaken",

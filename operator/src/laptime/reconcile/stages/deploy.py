@@ -226,13 +226,11 @@ def deploy(situation: Situation) -> Decision | None:
     longest = situation.patience_seconds + situation.spec.startup_seconds
     if situation.step_seconds(State.DEPLOYING) >= longest:
         unsettled = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in missing)
-        problem = Problem(
-            "NotDeployed",
-            "the tiers did not come to stand; "
-            + (f"changed again and again: {unsettled}" if unsettled else "look at their pods"),
-            fatal=True,
-        )
-        situation.fail(problem)
+        why = f"; changed again and again: {unsettled}" if unsettled else "; look at their pods"
+        if observed.refusal is not None:
+            why = ""
+        problem = Problem("NotDeployed", f"the tiers did not come to stand{why}", fatal=True)
+        situation.fail(situation.explained(problem))
     situation.progressing("Deploying", "the tiers and Services are set up")
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
 

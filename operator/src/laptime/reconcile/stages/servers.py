@@ -119,16 +119,15 @@ def _in_the_way(
 ) -> Problem:
     pods = server_pods(situation, server, purpose)
     if not pods:
-        return not_ready(f"server {server}", pods, limit)
+        return situation.explained(not_ready(f"server {server}", pods, limit))
     others = [pod.name for pod in others_alive(situation, (purpose, beside or purpose))]
     if not others and situation.tiers_problem is not None:
         return replace(situation.tiers_problem, fatal=True)
-    return Problem(
-        "PodsInTheWay",
-        f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"
-        if others
-        else f"nothing could be measured for {limit:g} s, and nothing says why",
-        fatal=True,
+    why = ", and nothing says why" if situation.observed.refusal is None else ""
+    if others:
+        why = f", since pods did not end: {', '.join(others)}"
+    return situation.explained(
+        Problem("PodsInTheWay", f"nothing could be measured for {limit:g} s{why}", fatal=True)
     )
 
 

@@ -362,6 +362,13 @@ class Situation:
             else Verdict(ConditionType.PROGRESSING, ConditionStatus.TRUE, reason, message)
         )
 
+    def explained(self, problem: Problem) -> Problem:
+        """Return the problem that something is missing, with what the API server says to it."""
+        refusal = self.observed.refusal
+        if refusal is None:
+            return problem
+        return replace(problem, message=f"{problem.message}: {refusal.message}")
+
     def fail(self, problem: Problem) -> None:
         """Give the run up: it cleans up and ends with Succeeded=False."""
         self.say(

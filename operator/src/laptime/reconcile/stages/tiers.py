@@ -133,7 +133,7 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
     if problem is not None or not _since_seconds(situation) >= limit:
         return problem
     if not pods:
-        return not_ready(what, pods, limit)
+        return situation.explained(not_ready(what, pods, limit))
     return late(what, pods, situation.observed.kubelets, limit, situation.now)
 
 
