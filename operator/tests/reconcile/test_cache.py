@@ -116,6 +116,38 @@ async def test_a_server_that_refuses_for_a_while_is_asked_again(
         await until(lambda: same(server, store))
 
 
+@pytest.mark.parametrize("cut_off", [False, True])
+async def test_what_is_known_first_is_no_older_than_the_question(cut_off: bool) -> None:
+    """The cache of an API server may be of any time before, and one that is cut off stays so."""
+    server = ApiServer()
+    server.add(config_map("one"))
+    old = [dict(one) for one in server.of("ConfigMap")]
+    server.change("ConfigMap", "default", "one", data={"state": "Running"})
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        version = request.query.get("resourceVersion")
+        if version is None or request.query.get("watch"):
+            return None
+        assert (version == "0") or request.query["resourceVersionMatch"] == "NotOlderThan"
+        if cut_off and version != "0":
+            message = "Timeout: Too large resource version: 3, current: 2"
+            return web.json_response({"reason": "Timeout", "message": message}, status=504)
+        if version == "0":
+            return web.json_response({"metadata": {"resourceVersion": "2"}, "items": old})
+        return None
+
+    server.fault = fault
+    seen: list[Manifest] = []
+    store: Store[Manifest] = Store(lambda one: seen.append(one) or one)  # type: ignore[func-returns-value]
+    async with serving(server) as kube:
+        watch = Watch(kube, store, "ConfigMap", None, seconds=5.0, from_cache=True)
+        task = asyncio.create_task(watch.run())
+        await until(lambda: same(server, store))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [one["data"] for one in seen] == [{"state": "Running"}]
+
+
 @given(st.permutations([1, 2, 3, 4]))
 def test_the_newest_version_counts_in_whatever_order_they_come(order: list[int]) -> None:
     store: Store[Manifest] = Store(lambda manifest: manifest)

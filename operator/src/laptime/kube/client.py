@@ -100,10 +100,20 @@ class Kube(Logs):
         """Yield the objects of a kind that match a label selector as the API server's cache has
         them, some at a time; the last ones alone say of which version they are.
 
-        They are all of one moment, which may be before this call. Page by page some API servers
-        read each object from etcd again, which takes them many times as long.
+        They are all of one moment, which is not before this call. Page by page some API servers
+        read each object from etcd again, which takes them many times as long: so one is asked for
+        like that, which says how new the cache has to be.
+
+        Raises:
+            KubeError: as ever, and with status 504 where the cache does not get so new within some
+                seconds.
         """
-        query = {"labelSelector": selector, "resourceVersion": "0"}
+        query = {"labelSelector": selector, "limit": "1"}
+        version = "0"
+        async for _, metadata in self._list(kind, namespace, query, _METADATA_LIST):
+            version = metadata.get("resourceVersion", "") or version
+        query = {"labelSelector": selector, "resourceVersion": version}
+        query["resourceVersionMatch"] = "NotOlderThan"
         async for items, metadata in self._list(kind, namespace, query, "application/json"):
             yield Page(items, metadata.get("resourceVersion", ""))
 

@@ -169,7 +169,7 @@ class Watch(Generic[T]):
         """Watch a kind, anew after so many seconds: longer no frozen connection is believed.
 
         `heard` is called whenever the API server says anything. With `from_cache` it begins with
-        what the API server has in its cache, which may be old: the watch goes on from there.
+        what the API server has in its cache, as soon as that is as new as the question.
         """
         self._kube = kube
         self._store = store
@@ -255,8 +255,9 @@ class Watch(Generic[T]):
                 failures = 0
             except KubeError as error:
                 if error.expired:
-                    # What happened since is forgotten.
+                    # What happened since is forgotten; or the cache is cut off, and stays behind.
                     self._version = ""
+                    self._from_cache = False
                 elif not (error.status == 0 and failures == 0):
                     # A connection that ends is no news; one that cannot be made is.
                     _logger.warning("cannot watch %s: %s", self._where[0], error)
