@@ -116,6 +116,40 @@ async def test_a_server_that_refuses_for_a_while_is_asked_again(
         await until(lambda: same(server, store))
 
 
+async def test_a_watch_that_is_cut_again_and_again_is_begun_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As behind a balancer that cuts a connection on which nothing was said for a while."""
+    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.01, 60.0))
+    monkeypatch.setattr(module, "_WELL_SECONDS", 0.05)
+    server = ApiServer()
+    async with watching(server) as store:
+        for number in range(5):
+            await until(lambda: server._transports)
+            await asyncio.sleep(0.1)
+            server.cut()
+            server._transports.clear()
+            server.add(config_map(f"c{number}"))
+            await until(lambda: same(server, store))
+    assert not caplog.records
+
+
+async def test_whoever_ends_each_watch_at_once_is_not_asked_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_SHORTEST_SECONDS", 0.2)
+    server = ApiServer()
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        return web.Response() if request.query.get("watch") else None
+
+    server.fault = fault
+    async with watching(server):
+        await asyncio.sleep(1.0)
+    watches = [verb for verb, _ in server.requests if verb == "watch"]
+    assert 2 <= len(watches) <= 6
+
+
 @pytest.mark.parametrize("cut_off", [False, True])
 async def test_what_is_known_first_is_no_older_than_the_question(cut_off: bool) -> None:
     """The cache of an API server may be of any time before, and one that is cut off stays so."""

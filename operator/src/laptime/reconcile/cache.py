@@ -19,6 +19,10 @@ from laptime.kube import Kube, KubeError, Manifest, Page
 T = TypeVar("T")
 
 _RETRY_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
+# From the begin of one watch to that of the next, where the first is ended at once, and well.
+_SHORTEST_SECONDS = 1.0
+# One that has gone on for so long was well, however it ended.
+_WELL_SECONDS = 10.0
 _logger = logging.getLogger("laptime")
 
 
@@ -241,6 +245,7 @@ class Watch(Generic[T]):
         """Go on for ever, whatever happens to connections and to the API server."""
         failures = 0
         while True:
+            began = _now()
             try:
                 if not self._version:
                     if self._from_cache:
@@ -253,7 +258,12 @@ class Watch(Generic[T]):
                 self._tried.set()
                 await self._follow()
                 failures = 0
+                # A proxy, or an API server on its way down, may end each of them at once.
+                await asyncio.sleep(began + _SHORTEST_SECONDS - _now())
             except KubeError as error:
+                if _now() - began >= _WELL_SECONDS:
+                    # A balancer that cuts what is silent for a while does so again and again.
+                    failures = 0
                 if error.expired:
                     # What happened since is forgotten; or the cache is cut off, and stays behind.
                     self._version = ""
@@ -288,6 +298,10 @@ class Watch(Generic[T]):
                 self._put(manifest)
             if number_of(version) > number_of(self._version):
                 self._version = version
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def version_of(manifest: Manifest) -> int:
