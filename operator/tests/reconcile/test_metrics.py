@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
 
 from laptime.api.status import State
+from laptime.kube.errors import KubeError, kube_error
 from laptime.reconcile.metrics import Metrics
 from tests.reconcile.test_decide import spec_of
 from tests.reconcile.world import World
@@ -50,6 +52,24 @@ def test_the_age_of_the_last_event_grows_until_there_is_another() -> None:
     metrics.event()
     now[0] = 109.0
     assert said(metrics)["laptime_last_event_age_seconds"] == 2
+
+
+def test_a_reason_in_words_is_no_label() -> None:
+    """Webhooks write sentences as their reason, and whoever names an object writes a part."""
+    metrics = Metrics()
+    for n in range(100):
+        text = json.dumps({"reason": f"image of pod {n} is not signed", "message": "no"})
+        metrics.error(kube_error(403, text).label)
+        metrics.error(kube_error(403, json.dumps({"reason": f"Denied{n}"})).label)
+    metrics.error(kube_error(409, json.dumps({"reason": "Conflict"})).label)
+    metrics.error(KubeError(0, "Unreachable", "").label)
+    found = {name: n for name, n in said(metrics).items() if "reason=" in name}
+    total = "laptime_reconcile_errors_total"
+    assert {name: n for name, n in found.items() if name.startswith(total)} == {
+        f'{total}{{reason="Status403"}}': 200,
+        f'{total}{{reason="Conflict"}}': 1,
+        f'{total}{{reason="Unreachable"}}': 1,
+    }
 
 
 def test_requests_and_errors_are_counted_by_what_they_came_to() -> None:

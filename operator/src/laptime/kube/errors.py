@@ -12,6 +12,13 @@ from laptime.api.text import shown
 
 _LONGEST_MESSAGE = 2000
 _NO_ANSWER = "no answer in time"
+# As `metav1.StatusReason` has them.
+_REASONS = {
+    *("AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"),
+    *("Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"),
+    *("ServerTimeout", "ServiceUnavailable", "StorageReadError", "StoreReadError", "Timeout"),
+    *("TooManyRequests", "Unauthorized", "UnsupportedMediaType"),
+}
 
 
 class KubeError(Exception):
@@ -22,6 +29,15 @@ class KubeError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
+
+    @property
+    def label(self) -> str:
+        """One of few words for why it was: webhooks write sentences of their own as their reason.
+
+        Kubernetes' reasons, and where nobody was reached, this client's.
+        """
+        known = self.status == 0 or self.reason in _REASONS
+        return self.reason if known else f"Status{self.status}"
 
     @property
     def forbidden(self) -> bool:

@@ -217,7 +217,7 @@ class Worker:
                         # What was heard of the run is not what there is, or there is nobody to
                         # write to: then it cannot be read either.
                         self._manifest = None
-                    controller.metrics.error(error.reason)
+                    controller.metrics.error(error.label)
                     if not (error.terminating or error.not_found):
                         controller.logger.warning("%s/%s: %s; again in %g s", *self.key, error, due)
                     # What will be refused again, and is no object of the run: its status.
