@@ -209,6 +209,41 @@ async def test_nothing_is_deleted_without_a_uid(uid: Any) -> None:
     assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    ("status", "answers"),
+    [(400, True), (404, True), (500, False), (401, None), (429, None), (503, None)],
+)
+async def test_a_throttled_question_says_nothing_of_a_kubelet(
+    status: int, answers: bool | None
+) -> None:
+    server = ApiServer()
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        return web.json_response({"message": "any"}, status=status)
+
+    server.fault = fault
+    async with serving(server) as kube:
+        assert await kube.kubelet_answers("default", "one", "k6") is answers
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_kubelet_is_silent_only_where_the_api_server_is_not(
+    there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laptime.kube.logs._KUBELET_SECONDS", 0.2)
+    server = ApiServer()
+    server.add({"kind": "Pod", "metadata": {"name": "one", "namespace": "default"}})
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.path.endswith("/log") or not there:
+            await asyncio.sleep(3600)
+        return None
+
+    server.fault = fault
+    async with serving(server) as kube:
+        assert await kube.kubelet_answers("default", "one", "k6") is (False if there else None)
+
+
 async def test_a_server_that_is_not_there_is_a_kube_error() -> None:
     kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:1")))
     with pytest.raises(KubeError, match="Unreachable"):

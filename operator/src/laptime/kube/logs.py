@@ -17,6 +17,8 @@ LOG_BYTES = 2 * 2**20
 _TAIL_LINES = (20_000, LOG_BYTES // 2**14)
 _KUBELET_SECONDS = 3
 """A kubelet that has not answered by then stands still, or its node is gone."""
+_NOT_HANDED_ON = (0, 401, 429, 503)
+"""Not reached, not known, too much to do: so an API server says for itself."""
 
 
 class Logs(Connection):
@@ -57,11 +59,12 @@ class Logs(Connection):
                 read += chunk
         return bytes(read[:LOG_BYTES])
 
-    async def kubelet_answers(self, namespace: str, pod: str, container: str) -> bool:
+    async def kubelet_answers(self, namespace: str, pod: str, container: str) -> bool | None:
         """Return whether the kubelet of a pod that has a node answers at all.
 
         The API server hands a question for a log on to the kubelet. Whatever that says, such as
-        that there is no log yet, it is there.
+        that there is no log yet, it is there. None: nobody knows, since the API server has handed
+        nothing on, or is not there itself.
         """
         try:
             response = await self._open(
@@ -71,7 +74,24 @@ class Logs(Connection):
                 limits=aiohttp.ClientTimeout(total=_KUBELET_SECONDS),
             )
         except KubeError as error:
+            if error.timed_out:
+                return False if await self._is_there(namespace, pod) else None
+            if error.status in _NOT_HANDED_ON:
+                return None
             return error.status in (400, 404)
+        response.close()
+        return True
+
+    async def _is_there(self, namespace: str, pod: str) -> bool:
+        """Return whether the API server answers what it need ask no kubelet for."""
+        try:
+            response = await self._open(
+                "GET",
+                RESOURCES["Pod"].path(namespace, pod),
+                limits=aiohttp.ClientTimeout(total=_KUBELET_SECONDS),
+            )
+        except KubeError as error:
+            return error.not_found
         response.close()
         return True
 

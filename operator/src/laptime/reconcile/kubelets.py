@@ -64,7 +64,11 @@ class Kubelets:
             _logger.exception("asking the kubelet of pod %s failed", pod)
             answered = False
         moment = time.monotonic()
-        if answered:
+        if answered is None:
+            # What was heard before is of before.
+            self._first.pop(pod, None)
+            self._heard.pop(pod, None)
+        elif answered:
             first = self._first.setdefault(pod, moment)
             self._heard[pod] = Hearing(heard_seconds=moment - first)
         else:
