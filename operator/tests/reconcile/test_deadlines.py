@@ -14,7 +14,7 @@ from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
-from laptime.reconcile.actions import Fold
+from laptime.reconcile.actions import Delete, Fold
 from laptime.reconcile.decide import decide
 from laptime.reconcile.readings import Patience
 from laptime.reconcile.sightings import AtWork
@@ -145,6 +145,33 @@ def test_a_run_with_nothing_left_over_says_nothing_of_it() -> None:
     run_to_the_end(world)
     assert world.run.status.condition(ConditionType.CLEANED_UP) is None
     assert world.run.status.step_started_at is None
+
+
+def test_what_is_being_deleted_is_not_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others' finalizers hold it: a network plugin's, a backup's."""
+    world = World(spec_of(1, 1, 1), Random(1))
+    until(world, measuring)
+    observe, held = world.observe, {"demo-haproxy": "hash"}
+    going = {("Service", "demo-haproxy"), ("NetworkPolicy", "demo")}
+
+    def holding() -> Observed:
+        found = observe()
+        services = {**found.services, **held}
+        return replace(
+            found, services=services, network_policies={"demo": None}, deleting=frozenset(going)
+        )
+
+    monkeypatch.setattr(world, "observe", holding)
+    deleted: list[tuple[str, str]] = []
+    while not over(world):
+        actions = world.step().actions
+        deleted += [(one.kind, one.name) for one in actions if isinstance(one, Delete)]
+        world.advance()
+        assert world.now - START < LONGEST, world.run.status
+    assert not going & set(deleted)
+    assert ("Service", "demo-postgres") in deleted
+    # It is waited for all the same, and named.
+    assert "Service demo-haproxy" in said(world, ConditionType.CLEANED_UP).message
 
 
 def test_results_that_cannot_be_stored_end_the_run_with_that_reason() -> None:

@@ -286,6 +286,12 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         services=hash_by_name(services),
         config_maps=hash_by_name(config_maps),
         network_policies=hash_by_name(policies),
+        deleting=frozenset(
+            (kind, known_as(one["metadata"]))
+            for kind in ("Service", "ConfigMap", "NetworkPolicy")
+            for one in children.of(kind)
+            if "deletionTimestamp" in one["metadata"]
+        ),
         secret_owners={
             known_as(m["metadata"]): m["metadata"]["uid"]
             for m in config_maps

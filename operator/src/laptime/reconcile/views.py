@@ -296,6 +296,8 @@ class Observed:
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
     network_policies: Mapping[str, str | None] = field(default_factory=dict)
+    # Kind and name of what is being deleted, and is not gone yet.
+    deleting: frozenset[tuple[str, str]] = frozenset()
     # Uids of the ConfigMaps that Secrets are called by, by name.
     secret_owners: Mapping[str, str] = field(default_factory=dict)
     # Name of the ConfigMap of the run's archive, once it is there.

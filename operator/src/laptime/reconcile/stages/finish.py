@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from laptime.api.conditions import Verdict
 from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
@@ -159,14 +161,20 @@ def clean_up(situation: Situation) -> list[str]:
         *(("Service", name) for name in observed.services),
         *(("ConfigMap", name) for name in observed.config_maps if name not in keep),
     ]
-    situation.actions += [Delete(kind, name) for kind, name in doomed]
+    _delete(situation, doomed)
     left = [f"{kind} {name}" for kind, name in doomed]
     left += [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]
     if not left:
         # After the last pod that it is about.
-        situation.actions += [Delete("NetworkPolicy", name) for name in observed.network_policies]
+        _delete(situation, [("NetworkPolicy", name) for name in observed.network_policies])
         left = [f"NetworkPolicy {name}" for name in observed.network_policies]
     return left
+
+
+def _delete(situation: Situation, doomed: Sequence[tuple[str, str]]) -> None:
+    """Delete what is not being deleted yet: others' finalizers hold some of it for a while."""
+    going = situation.observed.deleting
+    situation.actions += [Delete(kind, name) for kind, name in doomed if (kind, name) not in going]
 
 
 def _say_outcome(situation: Situation) -> None:
