@@ -353,6 +353,38 @@ async def test_what_an_operator_wrote_too_late_is_refused_by_the_api_server() ->
         assert sorted(nodes.generators_started) == [f"a-trial-00{n}" for n in (1, 2, 3)]
 
 
+async def test_an_error_that_nobody_expected_ends_no_election(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a token that is half written: the process would live on and never be at work."""
+    server = ApiServer()
+    broken = [True]
+    async with serving(server) as kube:
+        get = kube.get
+
+        async def strange(*where: str) -> dict[str, Any] | None:
+            if broken[0]:
+                raise RuntimeError("nobody expected this")
+            return await get(*where)
+
+        monkeypatch.setattr(kube, "get", strange)
+        elector = Elector(kube, "laptime-system", "me", TIMES)
+        task = asyncio.create_task(elector.acquire())
+        await asyncio.sleep(0.5)
+        assert not task.done()
+        broken[0] = False
+        await asyncio.wait_for(task, 5.0)
+
+        async def stranger(_: dict[str, Any]) -> dict[str, Any]:
+            raise RuntimeError("nor this")
+
+        monkeypatch.setattr(kube, "apply", stranger)
+        # It is held for no longer than with any other error.
+        began = boot_seconds()
+        await asyncio.wait_for(elector.keep(), 10.0)
+        assert boot_seconds() - began < TIMES.lasts
+
+
 # The work -------------------------------------------------------------------------------------
 
 

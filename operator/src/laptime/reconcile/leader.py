@@ -86,7 +86,8 @@ class Elector:
                 if self._may_take() and await self._take():
                     return
                 self._failing = ""
-            except (KubeError, TimeoutError) as error:
+            except Exception as error:
+                # Whatever it is: nobody else goes on with it.
                 self._say(error)
             await asyncio.sleep(self._pause())
 
@@ -98,7 +99,7 @@ class Elector:
                 if not await self._renew():
                     self._held_since = None
                 self._failing = ""
-            except (KubeError, TimeoutError) as error:
+            except Exception as error:
                 self._say(error)
                 if self._clock() - held >= self._times.give_up:
                     self._held_since = None
@@ -119,8 +120,9 @@ class Elector:
 
     def _say(self, error: Exception) -> None:
         said = str(error) or "no answer in time"
+        unexpected = not isinstance(error, KubeError | TimeoutError)
         if said != self._failing:
-            _logger.warning("lease %s/%s: %s", self._namespace, LEASE, said)
+            _logger.warning("lease %s/%s: %s", self._namespace, LEASE, said, exc_info=unexpected)
         self._failing = said
 
     def _is_mine(self) -> bool:
