@@ -211,7 +211,7 @@ async def test_nothing_is_deleted_without_a_uid(uid: Any) -> None:
 
 @pytest.mark.parametrize(
     ("status", "answers"),
-    [(400, True), (404, True), (500, False), (401, None), (429, None), (503, None)],
+    [(400, True), (404, True), (500, None), (401, None), (429, None), (503, None)],
 )
 async def test_a_throttled_question_says_nothing_of_a_kubelet(
     status: int, answers: bool | None
@@ -226,15 +226,19 @@ async def test_a_throttled_question_says_nothing_of_a_kubelet(
         assert await kube.kubelet_answers("default", "one", "k6") is answers
 
 
+@pytest.mark.parametrize("dialled", [True, False])
 @pytest.mark.parametrize("there", [True, False])
 async def test_a_kubelet_is_silent_only_where_the_api_server_is_not(
-    there: bool, monkeypatch: pytest.MonkeyPatch
+    there: bool, dialled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`dialled`: the API server says that it did not reach the kubelet, and is not just silent."""
     monkeypatch.setattr("laptime.kube.logs._KUBELET_SECONDS", 0.2)
     server = ApiServer()
     server.add({"kind": "Pod", "metadata": {"name": "one", "namespace": "default"}})
 
     async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.path.endswith("/log") and dialled:
+            return web.json_response({"message": "dial tcp: connection refused"}, status=500)
         if request.path.endswith("/log") or not there:
             await asyncio.sleep(3600)
         return None

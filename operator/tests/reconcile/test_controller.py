@@ -210,7 +210,7 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         nodes.still = True
         server.add(run_manifest("second"))
         await until(lambda: state(server, "second") == "Queued")
-        refusing(server, "first", 500)
+        refusing(server, "first", 403)
         nodes.still = False
         await until(lambda: state(server, "second") == "Deploying", 20)
         assert left() >= {("ConfigMap", "first-scenario"), ("ConfigMap", "first-trial-001")}
@@ -227,24 +227,29 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         assert controller._passed_over == {}
 
 
+@pytest.mark.parametrize("events_apart", [False, True])
 async def test_where_nothing_at_all_is_stored_no_run_is_taken_down_for_its_status(
-    hasty: None, monkeypatch: pytest.MonkeyPatch
+    events_apart: bool, hasty: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`events_apart`: they have an etcd of their own, as large clusters have it."""
     monkeypatch.setattr(module, "_UNWRITTEN_SECONDS", 0.3)
     server = ApiServer()
     server.add(run_manifest("first"))
+    refused: list[str] = []
 
     async def full(request: web.Request) -> web.StreamResponse | None:
         if request.method in ("GET", "DELETE"):
             return None
+        if events_apart and request.path.endswith("/events"):
+            return None
+        refused.append(request.path)
         message = "etcdserver: mvcc: database space exceeded"
         return web.json_response({"message": message}, status=500)
 
-    async with operating(server) as controller, working(server) as nodes:
+    async with operating(server), working(server) as nodes:
         await until(lambda: nodes.generators_started, 20)
         server.fault = full
-        (worker,) = controller._workers.values()
-        await until(lambda: worker._unwritten is not None)
+        await until(lambda: len(refused) > 3)
         await asyncio.sleep(0.6)
         assert not any(verb == "delete" for verb, _ in server.requests)
         server.fault = None
@@ -278,9 +283,11 @@ async def test_a_webhook_that_never_answers_is_named_as_what_is_in_the_way(
     assert "Deployment first-" in said["message"]
 
 
+@pytest.mark.parametrize("status", [None, 503, 429])
 async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
-    hasty: None, monkeypatch: pytest.MonkeyPatch
+    status: int | None, hasty: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It is silent, or a balancer in front of it says that it is away."""
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 0.5)
     server = ApiServer()
@@ -288,6 +295,8 @@ async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
     back = asyncio.Event()
 
     async def never(_: web.Request) -> web.StreamResponse | None:
+        if status is not None and not back.is_set():
+            return web.json_response({"message": "no server is available"}, status=status)
         await back.wait()
         return None
 

@@ -74,10 +74,11 @@ class Logs(Connection):
                 limits=aiohttp.ClientTimeout(total=_KUBELET_SECONDS),
             )
         except KubeError as error:
-            if error.timed_out:
-                return False if await self._is_there(namespace, pod) else None
-            if error.status in _NOT_HANDED_ON:
+            if error.status in _NOT_HANDED_ON and not error.timed_out:
                 return None
+            if error.timed_out or error.status >= 500:
+                # So it is where a kubelet cannot be reached, and where its own storage cannot.
+                return False if await self._is_there(namespace, pod) else None
             return error.status in (400, 404)
         response.close()
         return True

@@ -23,8 +23,11 @@ class StatusNotWritten(KubeError):
 
     @property
     def counts(self) -> bool:
-        """Whether the API server is there, as far as this tells, and the run may be the cause."""
-        return self.status != 0 or self.timed_out
+        """Whether it is about this run: its size, its changes, or who may write what it says.
+
+        A server error, or no answer, is as likely about all that is stored.
+        """
+        return self.refused or self.conflict or "request is too large" in self.message
 
 
 def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:

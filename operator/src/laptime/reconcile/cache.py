@@ -245,7 +245,7 @@ class Watch(Generic[T]):
         """Go on for ever, whatever happens to connections and to the API server."""
         failures = 0
         while True:
-            began = _now()
+            began = math.inf
             try:
                 if not self._version:
                     if self._from_cache:
@@ -256,12 +256,13 @@ class Watch(Generic[T]):
                         await self.refresh()
                 self.error = None
                 self._tried.set()
+                began = _now()
                 await self._follow()
                 failures = 0
                 # A proxy, or an API server on its way down, may end each of them at once.
                 await asyncio.sleep(began + _SHORTEST_SECONDS - _now())
             except KubeError as error:
-                if _now() - began >= _WELL_SECONDS:
+                if _now() - began >= _WELL_SECONDS and not error.timed_out:
                     # A balancer that cuts what is silent for a while does so again and again.
                     failures = 0
                 if error.expired:

@@ -436,13 +436,15 @@ class Worker:
             self._controller.logger.warning("%s/%s: %s", *self.key, taken)
             return
         except KubeError as error:
-            if error.status:
+            # One that is away would else be taken for one that refuses, when it is back.
+            there = error.refused or await self._answers()
+            if error.status and there:
                 # What it refuses, it refuses again; its own errors may pass.
                 wait = None if error.refused else _ERRORS_PASS_SECONDS
                 message = f"the API server refuses {error.message}"
                 room = error.out_of_room
                 self._refusal = Refusal(message, since, patience_seconds=wait, room=room)
-            elif error.timed_out and await self._answers():
+            elif error.timed_out and there:
                 message = (
                     "the API server does not say in time whether it does what is asked of it "
                     f"({error.message}), and answers other questions: so it is where an admission "
