@@ -23,10 +23,9 @@ from laptime.api.interval import Interval
 from laptime.api.metrics import Metric
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.script import MetricFigure, ScriptMetric
+from laptime.measure.script_metrics import LARGEST
 
 RATE = "rate"
-_SUMMABLE = 1e290
-"""Numbers up to it have a sum and a deviation, however many there are."""
 _SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
 
 Values = Mapping[int, float]
@@ -47,7 +46,7 @@ def interval_of_values(
         end = values[0] if len(values) > 1 else None
         return Interval(value=values[0], low=end, high=end)
     # Numbers near the largest one have no sum: they are added up as smaller ones.
-    scale = max(1.0, max(map(abs, values), default=0.0) / _SUMMABLE)
+    scale = max(1.0, max(map(abs, values), default=0.0) / LARGEST)
     if values and min(values) > 0 and not share and scale == 1:
         return interval_of_logs([math.log(one) for one in values], confidence)
     scaled = [one / scale for one in values]

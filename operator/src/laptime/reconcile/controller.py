@@ -50,7 +50,7 @@ _NOT_ENABLED_A_SECOND = 2.0
 _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 # So long nobody tries again to accept a run whose status was refused.
-_UNWRITTEN_SECONDS = 30.0
+_REFUSED_SECONDS = 30.0
 # So long a run has no lane that held one without its status being written.
 _PASSED_OVER_SECONDS = 900.0
 _AT_ONCE = 10
@@ -325,8 +325,8 @@ class Controller:
                     # One that was changed in this moment is a usual thing, but not for minutes.
                     usual = error.conflict and card.uid not in self._passed_over
                     if isinstance(error, StatusNotWritten) and error.counts and not usual:
-                        self._not_before[card.uid] = self._now() + _UNWRITTEN_SECONDS
-                        again = min(again, _UNWRITTEN_SECONDS)
+                        self._not_before[card.uid] = self._now() + _REFUSED_SECONDS
+                        again = min(again, _REFUSED_SECONDS)
                     else:
                         again = _AGAIN_SECONDS
                     self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
@@ -420,28 +420,21 @@ class Controller:
         what = f"the status of {card.namespace}/{card.name}"
         message = str(StoredByNewerVersion(what, card.stored_version))
         self.logger.warning("%s", message)
-        with suppress(KubeError):
-            await self._say_beside(card, "StoredByNewerVersion", message)
+        await self._say_beside(card, "StoredByNewerVersion", message)
 
-    async def say_unwritten(self, card: Card, error: StatusNotWritten) -> bool:
-        """Say, beside its status, that a run will have to give its lane on.
-
-        Returns whether the API server stores things, or refuses by itself to: nothing keeps it.
-        """
+    async def say_unwritten(self, card: Card, error: StatusNotWritten) -> None:
+        """Say, beside its status, that a run gives its lane on."""
         message = (
             f"the status of the run could not be written for minutes: {error}. What the run has in "
-            "the cluster is taken down if that goes on, and others have its turn; it is tried "
-            "again later. Mend what the API server says, or delete the run"
+            "the cluster is taken down, and others have its turn; it is tried again later. Mend "
+            "what the API server says, or delete the run"
         )
-        try:
-            await self._say_beside(card, "StatusNotWritten", message)
-        except KubeError as other:
-            return not (other.status in (0, 429) or other.status >= 500)
-        return True
+        await self._say_beside(card, "StatusNotWritten", message)
 
     async def _say_beside(self, card: Card, reason: str, message: str) -> None:
         now, suffix = datetime.now(UTC), secrets.token_hex(8)
-        await self.kube.create(event_manifest(card, "Warning", reason, message, now, suffix))
+        with suppress(KubeError):
+            await self.kube.create(event_manifest(card, "Warning", reason, message, now, suffix))
 
     async def _may_work_in(self, namespace: str) -> bool:
         try:

@@ -101,11 +101,10 @@ def context_of(
 
 @dataclass
 class _Unwritten:
-    """Since when a status cannot be written, why, and whether that was said beside it."""
+    """Since when a status cannot be written, and why."""
 
     since: float
     error: StatusNotWritten
-    said: bool = False
 
 
 class Worker:
@@ -504,20 +503,16 @@ class Worker:
         """Return whether the run gives its lane on, since its status cannot be written for long.
 
         Its author can bring that about, by an object as large as can be stored or by a change in
-        each moment, and so can a policy that nobody thought through. Where nothing at all is
-        stored, as of a full etcd, nobody else could go on, and what is measured would be ended for
-        nothing: so something else has to be stored first, and the status not even then.
+        each moment, and so can a policy that nobody thought through.
         """
         unwritten = self._unwritten
         if unwritten is None or time.monotonic() - unwritten.since < _UNWRITTEN_SECONDS:
-            return False
-        if not unwritten.said:
-            unwritten.said = await self._controller.say_unwritten(self.turn.card, unwritten.error)
             return False
         self._aside = True
         self._controller.metrics.error("StatusNotWritten")
         said = "%s/%s: gives its lane on, since its status cannot be written: %s"
         self._controller.logger.error(said, *self.key, unwritten.error)
+        await self._controller.say_unwritten(self.turn.card, unwritten.error)
         return True
 
     async def _clear(self) -> bool:
