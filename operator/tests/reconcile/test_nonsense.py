@@ -170,6 +170,12 @@ def test_whatever_a_run_says_of_itself_the_others_have_their_turns_figures_and_e
     assert scraped(figures)["laptime_run_info"] == {"odd", "over", "waits"}
 
 
+def test_a_time_to_live_that_is_no_number_never_ends() -> None:
+    over = good("over", {"state": "Succeeded", "finishedAt": "2026-05-01T00:00:00Z"})
+    over["spec"] = {**over["spec"], "ttlSecondsAfterFinished": math.nan}
+    assert card_of(over).deadline is None
+
+
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(odd_runs())
 def test_a_run_that_nobody_understands_can_be_ended(manifest: dict[str, Any]) -> None:

@@ -193,8 +193,8 @@ def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
     finished = parse_time(finished_at)
     if finished is None or not isinstance(seconds, int | float):
         return None
-    if abs(seconds) > _MOST_SECONDS:
-        # Nobody waits for it any more then.
+    if not abs(seconds) <= _MOST_SECONDS:
+        # Nobody waits for it any more then; nor for what is no number.
         return None
     return finished + timedelta(seconds=max(seconds, LEAST_TTL_SECONDS))
 
