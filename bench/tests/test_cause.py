@@ -134,7 +134,7 @@ def test_a_confirmation_of_what_gives_nothing_is_wrong() -> None:
     assert not proven(one)
     almost = replace(RIGHT, true_gain=1.04)
     assert confirmed(entry("databaseConnections", [["databaseConnections"]], almost)) == [False]
-    lines, good = table([one])
+    lines, good = table([one], SEED)
     assert not good
     said = "\n".join(lines)
     assert "confirmed changes that give 5 %                   1 of 2     50.0%" in said
@@ -144,9 +144,25 @@ def test_a_confirmation_of_what_gives_nothing_is_wrong() -> None:
 def test_what_can_be_tried_is_counted_among_what_can_be_tried() -> None:
     missed = entry("node", [["databaseConnections"]])
     locked = entry("postgresLocks", [["postgresLocks"]], RIGHT)
-    said = "\n".join(table([missed, locked])[0])
+    said = "\n".join(table([missed, locked], SEED)[0])
     assert "set-ups with a right confirmation                 1 of 2     50.0%" in said
-    assert "  of those that can be tried                      0 of 1      0.0%" in said
+    assert "rightly confirmed of those that can be tried      0 of 1      0.0%" in said
+
+
+def test_set_ups_of_all_commits_are_judged_and_those_of_the_present_by_themselves() -> None:
+    right = entry("databaseConnections", [["databaseConnections"]], RIGHT)
+    wrong = entry("node", [["databaseConnections"]], WRONG)
+    before = [replace(right, commit="before", number=number) for number in range(96)]
+    lines, good = table([*before, right], SEED)
+    assert good
+    assert f"{'suspected causes that limit':<46}   97 of 97   100.0%  goal 85%: met" in lines
+    assert f"96 on before, 1 on {SEED}" in lines
+    assert "  on the present commit: suspected causes that limit 1 of 1" in lines
+    # Few of the present commit do not hide behind the many of before.
+    lines, good = table([*before, wrong, wrong], SEED)
+    assert not good
+    assert f"{'suspected causes that limit':<46}   96 of 98    98.0%  goal 85%: met" in lines
+    assert "  on the present commit: suspected causes that limit 0 of 2: MISSED" in lines
 
 
 def test_of_a_pair_either_may_be_suspected_and_both_should_be_named() -> None:
