@@ -20,6 +20,7 @@ from laptime.analysis.two_runs import (
     Change,
     compare_runs,
     count_less,
+    made_less,
     measured_in_one,
     speeds_apart,
     welch_interval,
@@ -27,7 +28,7 @@ from laptime.analysis.two_runs import (
 from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
-from laptime.api.results import TrialResult
+from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import KeptScript
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
@@ -309,6 +310,47 @@ def test_trials_that_no_longer_count_are_said(crashed: int) -> None:
     assert count_less(crashes(Fault.SERVER), crashes(Fault.SERVER)) == []
     # A node that was lost says nothing of the server.
     assert count_less(trials(), crashes(Fault.NODE)) == []
+
+
+def test_repetitions_that_a_run_never_made_are_told_from_those_that_it_lost() -> None:
+    rates = steady({"axum": 1000.0, "sync": 500.0})
+    lost = Outcome(0.0, failure=("NodeLost", "it is gone"), fault=Fault.NODE)
+
+    def rows(
+        spec: BenchmarkRunSpec = ONE, made: int = 99, losing: int = 0
+    ) -> tuple[ResultRow, ...]:
+        def script(trial: Trial) -> Outcome | None:
+            if trial.repetition > made:
+                return None
+            return lost if trial.repetition <= losing else rates(trial)
+
+        return summary_of(spec, script).rows
+
+    def said(
+        before: tuple[ResultRow, ...],
+        after: tuple[ResultRow, ...],
+        later: BenchmarkRunSpec = ONE,
+    ) -> dict[tuple[str, str], str]:
+        return made_less(ONE, before, after, later)
+
+    assert said(rows(), rows()) == {}
+    assert said(rows(), rows(made=2)) == {
+        (server, "closed"): f"{server} under closed: the later run ended after 2 of its "
+        "repetitions, the earlier one made 5"
+        for server in ("axum", "sync")
+    }
+    assert said(rows(made=2), rows()) == {}
+    assert said(rows(), rows(losing=1)) == {}
+    assert said(rows(), rows(made=3, losing=1)).keys() == said(rows(), rows(made=2)).keys()
+    # As far as the run before came is as much as there is to compare with.
+    assert said(rows(made=2), rows(made=2)) == {}
+    assert said(rows(made=4), rows(made=2)) != {}
+    # What is decided needs no more repetitions, however many the run before had.
+    decided = make_spec("axum", "sync", stopWhen="decided")
+    many = rows(make_spec("axum", "sync", repetitions=20))
+    for losing in (0, 1):
+        assert said(many, rows(decided, losing=losing), decided) == {}
+    assert said(many, rows(decided, made=decided.first_look - 1), decided) != {}
 
 
 def test_only_what_both_runs_have_is_compared() -> None:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from laptime.api.placement import RunPlacement
-from laptime.api.results import TrialResult, Validity
+from laptime.api.results import RowState, TrialResult, Validity
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
@@ -760,6 +760,58 @@ class TestCompare:
         assert code == 3
         assert "axum under closed: 3 of 5 trials count in the later run, 5 of 5 in the" in said
         assert "What has fewer trials that count than before cannot be judged." in said
+
+    def test_a_run_that_was_cut_short_does_not_pass_a_gate(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        partial = {"state": RowState.PARTIAL, "trials": 2}
+        rows = [
+            row.model_copy(update=partial) if row.state is RowState.MEASURED else row
+            for row in REPORT.summary.rows
+        ]
+        later = replace(
+            REPORT,
+            trials=[one for one in REPORT.trials if one.repetition <= 2],
+            summary=replace(REPORT.summary, rows=tuple(rows)),
+            end=End("Failed", "TurnOver", "it has had its turn for 1h"),
+        )
+        after.write_text(to_json(later))
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 3
+        assert "axum under closed: the later run ended after 2 of its repetitions, the" in said
+        assert "was not measured to the end" in said
+        assert "No difference found:" not in said
+        # The other way round nothing is missing in the later run.
+        assert laptime("compare", after, before, "--fail-if-worse")[0] == 0
+
+    def test_a_same_server_that_was_cut_short_does_not_fail_a_gate(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = two_files(
+            tmp_path,
+            with_images(REPORT.trials, "axum@sha256:1"),
+            with_images(REPORT.trials, "axum@sha256:2"),
+        )
+        partial = {"state": RowState.PARTIAL, "trials": 4}
+        rows = [
+            row.model_copy(update=partial) if row.server == "fastapi" else row
+            for row in REPORT.summary.rows
+        ]
+        trials = [
+            one
+            for one in with_images(REPORT.trials, "axum@sha256:2")
+            if one.server != "fastapi" or one.repetition <= 4
+        ]
+        summary = replace(REPORT.summary, rows=tuple(rows))
+        after.write_text(to_json(replace(REPORT, trials=trials, summary=summary)))
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 0
+        assert "fastapi under closed: the later run ended after 4 of its repetitions" in said
+        assert "cannot be judged" not in said
 
     def test_runs_in_different_placements_are_not_compared_without_a_word(
         self, laptime: Laptime, tmp_path: Path

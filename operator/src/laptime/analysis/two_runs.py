@@ -28,7 +28,7 @@ from laptime.analysis.relative import InBoth, beside, relative
 from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
-from laptime.api.results import Figures, Interval, TrialResult
+from laptime.api.results import Figures, Interval, ResultRow, RowState, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 
 
@@ -196,6 +196,40 @@ def count_less(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> l
         if (earlier := counts[0][server, load]) and (later := counts[1][server, load])
         if 0 < later[0] * earlier[1] < earlier[0] * later[1]
     ]
+
+
+def made_less(
+    spec: BenchmarkRunSpec,
+    before: Sequence[ResultRow],
+    after: Sequence[ResultRow],
+    later: BenchmarkRunSpec,
+) -> dict[tuple[str, str], str]:
+    """Return of which servers and loads the later run ended before all repetitions were made.
+
+    With how many there are. Such as a run whose turn was over, be it for a server that is slow:
+    what was never made is among no trials. A run whose results decide is whole once they have, and
+    what was lost was made. Not where the earlier run ended so as well, with no more of them.
+    """
+    earlier = {(row.server, row.load): row for row in before}
+    return {
+        (row.server, row.load): f"{row.server} under {row.load}: the later run ended after "
+        f"{_made(row)} of its repetitions, the earlier one made {_made(was)}"
+        for row in after
+        if (was := earlier.get((row.server, row.load))) is not None
+        if _is_cut_short(row, later)
+        if not _is_cut_short(was, spec) or _made(row) < _made(was)
+    }
+
+
+def _is_cut_short(row: ResultRow, spec: BenchmarkRunSpec) -> bool:
+    if row.state is not RowState.PARTIAL:
+        return False
+    # Where some failed, a row does not say whether they are all that it lacks.
+    return not row.failed_trials or _made(row) < spec.first_look
+
+
+def _made(row: ResultRow) -> int:
+    return row.trials + row.failed_trials
 
 
 def _counts(trials: Sequence[TrialResult]) -> dict[tuple[str, str], tuple[int, int]]:

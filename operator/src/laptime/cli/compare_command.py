@@ -83,6 +83,7 @@ def compare(
         Change,
         compare_runs,
         count_less,
+        made_less,
         measured_in_one,
         speeds_apart,
     )
@@ -110,6 +111,12 @@ def compare(
     )
     not_compared = _not_compared(both, found)
     fewer = count_less(earlier.report.trials, later.report.trials)
+    cut_short = made_less(
+        earlier.report.spec,
+        earlier.report.summary.rows,
+        later.report.summary.rows,
+        later.report.spec,
+    )
     ends = [
         f"{name}: {said}"
         for name, stored in ((before, earlier), (after, later))
@@ -119,6 +126,7 @@ def compare(
         *ends,
         *not_compared,
         *fewer,
+        *cut_short.values(),
         *(
             f"{name}: {doubt}"
             for name, stored in ((before, earlier), (after, later))
@@ -160,7 +168,9 @@ def compare(
             for run in (earlier, later)
         )
     )
-    sentence = _sentence(found, _not_judged(bool(gone), bool(not_compared), bool(lost)))
+    unmade = of_others & cut_short.keys()
+    not_judged = _not_judged(bool(gone), bool(not_compared), bool(lost), bool(unmade))
+    sentence = _sentence(found, not_judged)
     notes = _notes(found, all_same=both.union(gone, new) <= same)
     if output is ComparisonFormat.TABLE:
         print_all(_lines(found, before, after, [sentence, *notes], differences, doubts))
@@ -173,7 +183,7 @@ def compare(
         print_document(document, Output(output.value))
     if fail_if_worse and any(one.change is Change.WORSE for one in found):
         raise typer.Exit(_WORSE_EXIT_CODE)
-    if fail_if_worse and (gone or not_compared or lost or any(one.may_be_worse for one in found)):
+    if fail_if_worse and (not_judged or any(one.may_be_worse for one in found)):
         raise typer.Exit(_NOT_KNOWN_EXIT_CODE)
 
 
@@ -300,12 +310,13 @@ def _figure_name(one: Comparison) -> str:
     return "requests/s" if one.metric is Metric.REQUESTS_PER_SECOND else wording.metric(one.metric)
 
 
-def _not_judged(gone: bool, not_compared: bool, fewer: bool) -> set[str]:
+def _not_judged(gone: bool, not_compared: bool, fewer: bool, cut_short: bool) -> set[str]:
     """Return what nobody can judge, but for single figures: the end of "what ..."."""
     said = {
         "was not measured again": gone,
         "has no trial that counts": not_compared,
         "has fewer trials that count than before": fewer,
+        "was not measured to the end": cut_short,
     }
     return {words for words, is_so in said.items() if is_so}
 
