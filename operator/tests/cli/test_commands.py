@@ -158,6 +158,41 @@ def test_again_deletes_the_finished_run_and_only_that(
     assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
 
 
+def test_again_does_not_take_the_result_of_a_run_that_was_begun_before(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    began = {"state": "Running", "startedAt": "2026-01-01T00:00:00Z"}
+    fake.put(RUN, {"spec": manifest["spec"], "status": began})
+    fake.statuses = [began, finished_status]
+    code, _, err = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    said = " ".join(err.split())
+    assert code == 1
+    assert "demo goes on since 2026-01-01T00:00:00Z, with the images of then" in said
+    assert f"{program_name()} cancel demo --kubeconfig {kubeconfig}" in said
+    assert not fake.applied
+
+
+def test_again_follows_a_run_that_has_not_begun(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    queued = fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Queued"}})
+    fake.statuses = [{"state": "Queued"}, finished_status]
+    code, out, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "demo has not begun: it is not deleted" in out
+    assert fake.objects[RUN]["metadata"]["uid"] == queued["metadata"]["uid"]
+
+
 @pytest.mark.parametrize("label", ["run-uid", "archive-of"])
 def test_again_waits_for_the_end_of_the_old_results_which_outlive_their_run(
     laptime: Laptime,

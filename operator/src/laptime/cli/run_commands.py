@@ -134,6 +134,12 @@ def measured(
             f"({program_name()} cancel {before.name}{where(cluster, namespace)}), or give "
             "--name NAME.",
         )
+        if again:
+            _refuse_what_began(cluster, before)
+            console.print(
+                f"{before.name} has not begun: it is not deleted, and takes what is there when it "
+                "begins."
+            )
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
     applied = patiently(partial(cluster.apply_file, namespace, manifest, manifest.run))
@@ -164,6 +170,17 @@ def _refuse_other_run(manifest: Manifest, run: Run, what_to_do: str) -> None:
     other = None if run.over else other_run(manifest, run)
     if other is not None:
         raise Mistake(f"{run.name} goes on. {other} {what_to_do}")
+
+
+def _refuse_what_began(cluster: Cluster, run: Run) -> None:
+    """Raise Mistake where a run that goes on is not measured anew, whatever images have changed."""
+    if run.status.started_at is not None:
+        raise Mistake(
+            f"{run.name} goes on since {run.status.started_at}, with the images of then. Nothing "
+            "was applied: wait until it is over and give --again, end it "
+            f"({program_name()} cancel {run.name}{where(cluster, run.namespace)}), or give "
+            "--name NAME."
+        )
 
 
 def _refuse_what_was_edited(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
