@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import shlex
 import socketserver
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from laptime.catalog import scenario_of
+from laptime.cli import cluster_access
 from laptime.cli.cluster_access import Cluster
 from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.options import program_name
@@ -1186,6 +1188,64 @@ class TestMistakes:
         code, _, err = laptime("watch", "demo")
         assert code == 1
         assert "No cluster to talk to: Service token file does not exist." in err
+
+    @pytest.mark.parametrize("order", [("none", "mine", "prod"), ("mine", "none")])
+    def test_of_several_kubeconfigs_the_first_names_the_context(
+        self, order: tuple[str, ...], laptime: Laptime, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        prod, none = tmp_path / "prod", tmp_path / "none"
+        elsewhere = yaml.safe_load(kubeconfig.read_text().replace("test", "prod"))
+        elsewhere["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
+        prod.write_text(yaml.safe_dump(elsewhere))
+        none.write_text('current-context: ""\n')
+        paths = {"mine": kubeconfig, "prod": prod, "none": none}
+        files = os.pathsep.join(str(paths[one]) for one in order)
+        _, _, err = laptime("watch", "demo", "--kubeconfig", files)
+        assert "There is no BenchmarkRun demo in namespace team" in err
+
+    @pytest.mark.parametrize(
+        ("current", "said"),
+        [
+            ("gone", "Expected object with name gone"),
+            (None, "is empty"),
+            # Here kubectl takes that of the pod, too.
+            ("", "Service token file does not exist."),
+        ],
+    )
+    def test_a_kubeconfig_with_a_context_that_is_gone_is_not_the_cluster_of_the_pod(
+        self,
+        current: str | None,
+        said: str,
+        laptime: Laptime,
+        kubeconfig: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+        written = yaml.safe_load(kubeconfig.read_text()) | {"current-context": current}
+        default = tmp_path / ".kube" / "config"
+        default.parent.mkdir()
+        default.write_text("" if current is None else yaml.safe_dump(written))
+        code, _, err = laptime("watch", "demo")
+        assert code == 1
+        assert "No cluster to talk to: " in err
+        assert said in err
+
+    def test_a_kubeconfig_variable_that_is_empty_is_none(
+        self,
+        laptime: Laptime,
+        kubeconfig: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(cluster_access, "KUBE_CONFIG_DEFAULT_LOCATION", "")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+        (tmp_path / ".kube").mkdir()
+        kubeconfig.rename(tmp_path / ".kube" / "config")
+        _, _, err = laptime("watch", "demo")
+        assert "There is no BenchmarkRun demo in namespace team" in err
 
     @pytest.mark.parametrize(
         "command",

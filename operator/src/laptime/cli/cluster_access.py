@@ -51,6 +51,7 @@ _MERGE = "application/merge-patch+json"
 _TIMEOUT_SECONDS = (5, 30)
 _CONTENT = ("data", "binaryData", "immutable")
 """Of a ConfigMap."""
+_HOME_FILE = "~/.kube/config"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NAMES_PAGE = 1000
 _GENERATED = 5
@@ -85,6 +86,9 @@ class Cluster:
     def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
         """Return a connection by a kubeconfig (default: `KUBECONFIG`, `~/.kube/config`, the pod).
 
+        The pod only where no kubeconfig names a context, as for kubectl: one that is there and is
+        broken means another cluster.
+
         Raises:
             Mistake: there is no such file or context, or it cannot be read.
         """
@@ -92,23 +96,26 @@ class Cluster:
         # The follower repeats a request on its own, and says so; hidden retries only add delay.
         configuration.retries = False
         path = None if kubeconfig is None else str(kubeconfig)
-        pinned = context
+        pinned, of_pod = context, False
         if path and not kubeconfig_exists(path):
             raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
         try:
-            files = KubeConfigMerger(path or KUBE_CONFIG_DEFAULT_LOCATION)
+            # The variable may be there and empty, which is none for kubectl.
+            files = KubeConfigMerger(path or KUBE_CONFIG_DEFAULT_LOCATION or _HOME_FILE)
+            # Also when another context is the current one by the time that it is read anew.
+            pinned = context or _current_context(files)
+            of_pod = path is None and pinned is None
             if files.config is None:
                 raise ConfigException("there is no kubeconfig")
+            if pinned is None:
+                raise ConfigException("no kubeconfig names a current context")
             # Loaded here, since what the client has for it says of no context but the current one
             # which namespace it has, and a context that is chosen needs no current one.
             loader = KubeConfigLoader(
-                files.config, context, config_base_path=None, config_persister=files.save_changes
+                files.config, pinned, config_base_path=None, config_persister=files.save_changes
             )
             loader.load_and_set(configuration)
-            active = loader.current_context
-            namespace = str(active["context"].get("namespace") or "default")
-            # Also when another context is the current one by then.
-            pinned = str(active["name"])
+            namespace = str(loader.current_context["context"].get("namespace") or "default")
         except (yaml.YAMLError, ValueError, OSError) as error:
             # A value that is base64, and was not filled in, is a ValueError.
             raise Mistake(f"Cannot read the kubeconfig: {error}") from error
@@ -116,7 +123,7 @@ class Cluster:
             # It is YAML, but a list or a word stands where the client looks for fields.
             raise Mistake("Cannot read the kubeconfig: it is none (kind: Config)") from error
         except ConfigException as error:
-            namespace = cls._connect_in_pod(configuration, error, explicit=bool(path or context))
+            namespace = cls._connect_in_pod(configuration, error, of_pod=of_pod)
         return cls(client.ApiClient(configuration), namespace, (kubeconfig, pinned))
 
     def _renew(self) -> bool:
@@ -135,9 +142,9 @@ class Cluster:
 
     @staticmethod
     def _connect_in_pod(
-        configuration: client.Configuration, error: ConfigException, *, explicit: bool
+        configuration: client.Configuration, error: ConfigException, *, of_pod: bool
     ) -> str:
-        if explicit or "KUBERNETES_SERVICE_HOST" not in os.environ:
+        if not of_pod or "KUBERNETES_SERVICE_HOST" not in os.environ:
             raise Mistake(
                 f"No cluster to talk to: {error}\n"
                 "Set KUBECONFIG (or give --kubeconfig), or start the embedded cluster: make cluster"
@@ -662,6 +669,12 @@ class Cluster:
 def kubeconfig_exists(paths: str) -> bool:
     """Tell whether one of the paths of a KUBECONFIG-like list is a file."""
     return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+
+
+def _current_context(files: KubeConfigMerger) -> str | None:
+    """Return the context that kubectl takes: of several files that of the first that names one."""
+    named = (one.get("current-context") for one in files.config_files.values())
+    return next(filter(None, named), None)
 
 
 def _same_content(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
