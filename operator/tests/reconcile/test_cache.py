@@ -228,3 +228,14 @@ def test_a_list_that_broke_off_forgets_nothing() -> None:
     store.begin()
     store.end()
     assert len(store) == 1
+
+
+def test_an_answer_that_comes_late_does_not_bring_back_what_the_watch_has_said_is_gone() -> None:
+    """Nobody lists again for days, so nothing else would take it out."""
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    store.put(version("a", 1))
+    store.renew(version("a", 2))
+    assert [one["metadata"]["resourceVersion"] for one in store] == ["2"]
+    store.remove("a")
+    store.renew(version("a", 3))
+    assert not list(store)

@@ -24,6 +24,7 @@ from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.stages import trials
+from laptime.reconcile.views import status_view
 from laptime.settings import Settings
 
 from .api_server import ApiServer, serving
@@ -465,6 +466,51 @@ async def test_a_run_that_goes_while_it_is_read_anew_is_not_shown(
         await until(lambda: shown(controller) - {"b1"})
         assert shown(controller) == {"a1"}
         assert read == ["a2", "a1"]
+
+
+async def test_the_answer_to_a_status_write_does_not_bring_a_deleted_run_back() -> None:
+    """Of one that is over nothing else would say that it is gone."""
+    server = ApiServer()
+    run = server.add(over("demo"))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if not request.path.endswith("/demo/status"):
+            return None
+        answer = await server.answer(request)
+        server.remove("BenchmarkRun", "default", "demo")
+        await until(lambda: not len(controller._runs))
+        return answer
+
+    server.fault = fault
+    async with operating(server) as controller:
+        await until(lambda: shown(controller) == {"demo"})
+        await controller.write_status(run["metadata"], status_view(run))
+        assert not len(controller._runs)
+        assert shown(controller) == set()
+        assert 'laptime_runs{state="Succeeded"} 0.0' in controller.metrics.text().decode()
+
+
+async def test_a_run_that_goes_while_its_worker_reads_it_anew_is_gone() -> None:
+    server = ApiServer()
+    server.add(run_manifest("demo"))
+    read: list[str] = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method != "GET" or not request.path.endswith("/benchmarkruns/demo") or read:
+            return None
+        answer = await server.answer(request)
+        read.append(request.path)
+        server.remove("BenchmarkRun", "default", "demo")
+        await until(lambda: not len(controller._runs))
+        return answer
+
+    async with operating(server) as controller:
+        await until(lambda: state(server, "demo") == "Deploying" and server.of("Deployment"))
+        server.fault = fault
+        delete_though_held(server, "demo")
+        await until(lambda: read and not controller._workers)
+        await asyncio.sleep(0.2)
+        assert not len(controller._runs)
 
 
 async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_run() -> None:

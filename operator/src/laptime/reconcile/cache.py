@@ -2,7 +2,8 @@
 
 News of an object comes by three ways that may overtake each other: a list, a watch, and the answers
 to what the operator itself writes. The newest version counts, whichever way it came; so the
-operator always sees at least what it has written itself.
+operator always sees at least what it has written itself. An answer that comes after the watch has
+said that the object is gone brings nothing back.
 """
 
 from __future__ import annotations
@@ -118,6 +119,15 @@ class Store(Generic[T]):
             return
         self._held[uid] = (version, kept, size)
         self._changed(uid, kept)
+
+    def renew(self, manifest: Manifest) -> None:
+        """Take in the answer to a question about an object that was held when it was asked.
+
+        Of one that is not held any more it was heard meanwhile that it is gone, which is newer than
+        any answer; and what is there all the same is heard of by the watch.
+        """
+        if self.get(manifest["metadata"]["uid"]) is not None:
+            self.put(manifest)
 
     def remove(self, uid: str) -> None:
         """Forget an object that the API server says is gone."""

@@ -139,8 +139,8 @@ class Controller:
         return any(one is not worker and not one.task.done() for one in self._workers.values())
 
     def heard(self, manifest: Manifest) -> None:
-        """Take in a run as somebody has read it, if nothing newer is known of it."""
-        self._runs.put(manifest)
+        """Take in a known run as it was read or written, if nothing newer is known of it."""
+        self._runs.renew(manifest)
 
     def gone(self, uid: str) -> None:
         """Take in that somebody has found a run gone."""

@@ -130,7 +130,8 @@ async def _execute_one(
         case Resize(name, container, cpu):
             pod = children.find("Pod", name)
             if pod is not None:
-                children.stores["Pod"].put(await _resize(kube, run.namespace, pod, container, cpu))
+                resized = await _resize(kube, run.namespace, pod, container, cpu)
+                children.stores["Pod"].renew(resized)
         case Delete(kind, name):
             child = children.find(kind, name)
             if child is not None:
@@ -138,7 +139,8 @@ async def _execute_one(
                 if left is None:
                     children.stores[kind].bury(child.uid)
                 else:
-                    children.stores[kind].put(left)
+                    # A pod that has no node, or has ended, is gone when this answer comes.
+                    children.stores[kind].renew(left)
     return None
 
 
@@ -196,7 +198,7 @@ async def _apply(kube: Kube, manifest: Manifest, children: Children) -> Manifest
     metadata = {**manifest["metadata"], "name": child.name, "uid": child.uid}
     meant = {**manifest, "metadata": metadata}
     try:
-        children.stores[kind].put(await kube.apply(meant))
+        children.stores[kind].renew(await kube.apply(meant))
     except KubeError as error:
         raise error.about(kind, name) from error
     return None
