@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.status import State
-from laptime.reconcile.history import HistoryLimits, surplus
+from laptime.reconcile.history import History, HistoryLimits, surplus
 from laptime.reconcile.queue import Card, card_of
 from laptime.settings import Settings, SettingsError, load_settings
 
-from .api_server import ApiServer
+from .api_server import ApiServer, serving
 from .test_controller import operating, run_manifest, until
 from .test_pause import patched
 
@@ -187,6 +187,54 @@ async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_seldom_ask
         server.fault = None
         server.change("BenchmarkRun", "default", "old-3")
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
+
+
+async def test_nothing_goes_for_a_run_that_is_gone_or_though_it_is_kept_by_now() -> None:
+    """Where the watch is behind; what is deleted does not come back when it is not any more."""
+    server = ApiServer()
+    now = datetime.now(UTC)
+    runs = [server.add(finished(f"old-{number}", now - (5 - number) * DAY)) for number in range(4)]
+    async with serving(server) as kube:
+        history = History(kube, HistoryLimits(successful=2))
+        for run in runs:
+            history.see(run["metadata"]["uid"], card_of(run))
+        kept = {**runs[0]["metadata"], "annotations": {"laptime.dev/keep": "true"}}
+        server.change("BenchmarkRun", "default", "old-0", metadata=kept)
+        server.remove("BenchmarkRun", "default", "old-3")
+        task = asyncio.create_task(history.run())
+        await asyncio.sleep(0.3)
+        there = {one["metadata"]["name"] for one in server.of("BenchmarkRun")}
+        # One more has ended.
+        run = server.add(finished("newer", now))
+        history.see(run["metadata"]["uid"], card_of(run))
+        await until(lambda: server.get("BenchmarkRun", "default", "old-1") is None)
+        await asyncio.sleep(0.2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert there == {"old-0", "old-1", "old-2"}
+    assert {one["metadata"]["name"] for one in server.of("BenchmarkRun")} == {
+        "old-0", "old-2", "newer",
+    }  # fmt: skip
+
+
+async def test_where_nobody_says_which_runs_there_are_all_stay() -> None:
+    server = ApiServer()
+    now = datetime.now(UTC)
+    asked = []
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method == "GET" and "namespaces" in request.path:
+            asked.append(request.path)
+            return web.json_response({"message": "etcd is away"}, status=500)
+        return None
+
+    for number in range(2):
+        server.add(finished(f"old-{number}", now - (number + 2) * DAY))
+    server.fault = fault
+    async with operating(server, history=HistoryLimits(successful=0)):
+        await until(lambda: asked)
+        await asyncio.sleep(0.2)
+    assert len(server.of("BenchmarkRun")) == 2
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"failed": -1}', '{"successful": "many"}'])

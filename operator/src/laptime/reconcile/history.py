@@ -11,14 +11,14 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from laptime.api import KIND
 from laptime.api.status import State
 from laptime.kube import Kube, KubeError
 from laptime.reconcile.pauses import Pauses
-from laptime.reconcile.queue import Card
+from laptime.reconcile.queue import Card, kept
 
 _AGAIN_SECONDS = 30.0
 _logger = logging.getLogger("laptime")
@@ -110,6 +110,9 @@ class History:
                     del self._due[namespace]
                     try:
                         seconds = await self._look_at(namespace)
+                    except KubeError as error:
+                        _logger.warning("namespace %s: runs stay for now: %s", namespace, error)
+                        seconds = _AGAIN_SECONDS
                     except Exception:
                         _logger.exception("namespace %s: its runs cannot be counted", namespace)
                         seconds = _AGAIN_SECONDS
@@ -120,9 +123,15 @@ class History:
                     await self._changed.wait()
 
     async def _look_at(self, namespace: str) -> float | None:
-        """Delete what is too much; return in how many seconds to look again."""
+        """Delete what is too much; return in how many seconds to look again.
+
+        Raises:
+            KubeError: nobody says which runs there are.
+        """
         now = datetime.now(UTC)
         doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
+        if doomed:
+            doomed, later = surplus(await self._there(namespace), self._limits, now)
         due = [max(0.0, (later - now).total_seconds())] if later is not None else []
         # The oldest first: they are too many even if newer ones go meanwhile.
         for card in reversed(doomed):
@@ -142,3 +151,17 @@ class History:
                     return _AGAIN_SECONDS
                 due.append(self._pauses.begin(card.uid) if error.refused else _AGAIN_SECONDS)
         return min(due, default=None)
+
+    async def _there(self, namespace: str) -> list[Card]:
+        """Return the runs that have ended and are there in this moment, kept ones as such.
+
+        A watch may be behind: a run that is gone would be counted among those that stay, and one
+        that is there would go for it, for good.
+        """
+        metadata = {
+            one["metadata"]["uid"]: one["metadata"]
+            async for page in self._kube.pages(KIND, namespace, metadata_only=True)
+            for one in page.items
+        }
+        ended = list(self._ended[namespace].values())
+        return [replace(one, kept=kept(metadata[one.uid])) for one in ended if one.uid in metadata]
