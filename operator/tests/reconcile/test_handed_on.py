@@ -159,7 +159,7 @@ def test_each_reader_gets_each_trial_once() -> None:
     assert not handed.answer("one", "")[1]
     assert handed.answer("two", "")[1]
     # It was lost on its way to somebody.
-    handed.offer(KEY, trial())
+    handed.again(KEY)
     assert not handed.was_shown(KEY)
     assert handed.answer("one", "")[1]
     # Somebody has it.

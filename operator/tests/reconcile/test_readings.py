@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
+
 from laptime.api.results import Figures, TrialOutcome, TrialReadings, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import Source
+from laptime.measure.each_second import TrialSeconds
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.promql import PrometheusError, Query
+from laptime.reconcile import handed_on
 from laptime.reconcile.handed_on import HandedOn
 from laptime.reconcile.readings import Patience, ReadingsDesk
 from tests.measure.prometheus_answers import FakePrometheus, one_series
@@ -205,14 +209,16 @@ class Storing:
 SECONDS = [{"t": t, "requests": 9, "errors": 0, "latency": [-900, 9]} for t in range(2)]
 
 
-def printed() -> str:
-    measured = phase([1000], seconds=SECONDS, startedAt=1_700_000_000.0, latencySeconds=1)
+def printed(seconds: Sequence[Mapping[str, Any]] = SECONDS) -> str:
+    measured = phase([1000], seconds=seconds, startedAt=1_700_000_000.0, latencySeconds=1)
     content = {**document(measured)}
     content["phases"] = {"measured": measured}
     return line(content).removeprefix(RESULT_PREFIX)
 
 
-async def handed_to(prometheus: Storing, payload: str) -> TrialReadings:
+async def handed_to(
+    prometheus: Storing, payload: str, *, fetched_seconds: float = 0.6
+) -> TrialReadings:
     woken = asyncio.Event()
     patience = Patience(
         settle_seconds=0.0,
@@ -220,7 +226,7 @@ async def handed_to(prometheus: Storing, payload: str) -> TrialReadings:
         again_seconds=0.01,
         unreachable_seconds=0.1,
         unfetched_seconds=0.3,
-        fetched_seconds=0.6,
+        fetched_seconds=fetched_seconds,
     )
     desk = ReadingsDesk(prometheus, woken.set, prometheus.handed_on, patience)
     run = World(spec_of(1, 1, 1), Random(0)).run
@@ -247,6 +253,35 @@ async def test_seconds_that_were_lost_on_their_way_are_shown_again_with_the_same
     assert (await handed_to(prometheus, printed())).seconds_missing is None
     assert len(prometheus.bodies) == 3
     assert len(set(prometheus.bodies)) == 1
+
+
+async def test_seconds_that_are_refused_are_written_out_once_and_shown_again_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those of an hour ago are without out_of_order_time_window, while the next trial is on."""
+    written: list[TrialSeconds] = []
+    protobuf = handed_on._protobuf
+
+    def counted(series: TrialSeconds) -> bytes:
+        written.append(series)
+        return protobuf(series)
+
+    monkeypatch.setattr(handed_on, "_protobuf", counted)
+    prometheus = Storing(HandedOn(), lose=10**6)
+    assert (await handed_to(prometheus, printed())).seconds_missing is not None
+    assert len(written) == 1
+    assert 3 <= len(prometheus.bodies) <= 6
+    assert len(set(prometheus.bodies)) == 1
+
+
+async def test_seconds_of_which_some_arrive_each_time_are_shown_again_without_a_pause() -> None:
+    class Dripping(Storing):
+        def scrape(self) -> None:
+            self._has += bool(self.handed_on.answer("10.0.0.1", "text/plain")[1])
+
+    many = [{**SECONDS[0], "t": t} for t in range(12)]
+    dripping = Dripping(HandedOn())
+    assert (await handed_to(dripping, printed(many), fetched_seconds=60.0)).seconds_missing is None
 
 
 async def test_a_new_operator_does_not_show_what_prometheus_has() -> None:

@@ -82,8 +82,16 @@ class HandedOn:
             self._drop_those_that_left()
             self._offers[key] = made
             self._leaving.pop(key, None)
-            for shown in self._shown.values():
-                shown.discard(key)
+            self._not_shown(key)
+
+    def again(self, key: Key) -> None:
+        """Show a trial that is offered to everybody once more, as it was written out then."""
+        with self._lock:
+            self._not_shown(key)
+
+    def _not_shown(self, key: Key) -> None:
+        for shown in self._shown.values():
+            shown.discard(key)
 
     def withdraw(self, key: Key) -> None:
         """Show a trial no more, but for a while to those who have not seen it."""
@@ -96,8 +104,7 @@ class HandedOn:
         now = self._clock()
         for key in [one for one, at in self._leaving.items() if at <= now]:
             del self._leaving[key], self._offers[key]
-            for shown in self._shown.values():
-                shown.discard(key)
+            self._not_shown(key)
 
     def clear(self) -> None:
         """Show nothing."""

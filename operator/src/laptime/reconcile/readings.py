@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +27,8 @@ from laptime.reconcile.run_metrics import position_of
 from laptime.reconcile.views import Run, parse_time
 
 _AT_ONCE = 4
+# So many times as long as before it takes until seconds of which none has arrived are shown again.
+_LESS_OFTEN = 4
 
 
 @dataclass(frozen=True)
@@ -195,8 +198,9 @@ class ReadingsDesk:
         self, query: Query, key: tuple[str, str, str], series: TrialSeconds
     ) -> str | None:
         patience, clock = self._patience, asyncio.get_running_loop()
-        since = answered_at = clock.time()
+        since = answered_at = again_at = clock.time()
         offered = shown = False
+        fewest, pause = math.inf, patience.again_seconds
         problem = "nobody has fetched them from the operator (docs/watching.md)"
         while True:
             found = await self._ask(query, series)
@@ -211,9 +215,16 @@ class ReadingsDesk:
                 if shown:
                     # Fetched half a second ago at least, and not there: it was lost on its way.
                     problem = found.problem or ""
-                if shown or not offered:
+                if found.seconds_missing < fewest:
+                    # Some have arrived since, and more may.
+                    fewest, pause, again_at = found.seconds_missing, patience.again_seconds, now
+                if not offered:
                     await asyncio.to_thread(self._handed_on.offer, key, series)
                     offered = True
+                elif shown and now >= again_at:
+                    # What is too old for Prometheus it refuses each time, while others measure.
+                    self._handed_on.again(key)
+                    again_at, pause = now + pause, _LESS_OFTEN * pause
             read = self._handed_on.read
             if now - since >= (patience.fetched_seconds if read else patience.unfetched_seconds):
                 _logger.warning("%s: seconds that are not in Prometheus: %s", key[2], problem)
