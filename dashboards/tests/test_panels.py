@@ -847,6 +847,33 @@ def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> No
     assert "agent" not in of_requests["fieldConfig"]["defaults"]["noValue"]
 
 
+WATCHED = re.compile(r"laptime_(pod|container|generator|node|neighbour)_")
+"""What agents and generators say."""
+
+
+def test_what_is_joined_with_what_the_operator_says_names_it_where_there_is_no_data() -> None:
+    """Its lines end with the operator, whatever the agents say meanwhile."""
+    joined = {}
+    for name, panel in PANELS.items():
+        asked = [metric_names(target["expr"]) for target in panel["targets"]]
+        if any(
+            any(one.startswith("laptime_run_") for one in names) and any(map(WATCHED.match, names))
+            for names in asked
+        ):
+            joined[name] = panel["fieldConfig"]["defaults"]["noValue"]
+    assert len(joined) >= 8
+    assert [name for name, text in joined.items() if "operator" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["laptime-run: Errors of each second", "laptime-tiers: Generator: errors"]
+)
+def test_a_picture_of_errors_says_of_which_trials_it_is_the_mean(name: str) -> None:
+    """Of a trial without errors of some kind there is no series of that kind."""
+    assert QUERIES[f"{name} A"].startswith("avg by (position, server, ")
+    assert "the mean of those that had some of the kind" in PANELS[name]["description"]
+
+
 SECONDS_OF_TRIALS = [
     name for name, one in PANELS.items() if "laptime_second_" in one["targets"][0]["expr"]
 ]

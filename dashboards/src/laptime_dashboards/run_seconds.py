@@ -36,6 +36,11 @@ NOT_OVER = (
     "does not keep them any more (docs/watching.md)"
 )
 """Why there may be no seconds of trials."""
+OF_SEVERAL_TRIALS = (
+    "Of a long range, where a point is of several trials, the mean of those that had some of the "
+    "kind."
+)
+"""What a picture of errors shows then: of the others there is no series of that kind."""
 _AGE = "time() - $since"
 """What the seconds since a phase began are fewer than, unless it is of an earlier run."""
 _REQUESTS = f'avg_over_time(laptime_second_requests{{{EACH_SECOND},whole!="false"}}[{STEP}])'
@@ -110,7 +115,7 @@ def errors() -> timeseries.Panel:
         "Errors of each second",
         "Requests without a right answer in time, by kind, as counted. The kind dropped: given up "
         "unsent, since they had waited for longer than the time-out. The kind none, at zero: the "
-        "trial had no errors.",
+        f"trial had no errors. {OF_SEVERAL_TRIALS}",
         "reqps",
         NOT_OVER,
         [

@@ -27,7 +27,9 @@ from laptime_dashboards.selectors import (
     rate,
 )
 
-_NO_AGENT = "no pod of the run in this time, or no agent on its node"
+_NO_AGENT = (
+    "no pod of the run in this time, the operator is not scraped, or no agent is on its node"
+)
 _NO_TIER = "the run has no such tier, or nobody watched it"
 NODES = f"max by (node) (laptime_pod_memory_working_set_bytes{{{RUN}}})"
 """The nodes on which the run has pods: figures of others do not belong to it."""
@@ -73,7 +75,8 @@ def share_of_limit() -> timeseries.Panel:
         "CPU of servers, share of the limit",
         "At 100 % the server has all that it may have: more would need a higher limit.",
         "percentunit",
-        "no server of the run has a CPU limit, or no agent is on its node",
+        "no server of the run has a CPU limit, the operator is not scraped, or no agent is on its "
+        "node",
         [of_run(f"{used} / on (server) group_right {limit}", "{{position}} {{server}}")],
         limits=[(0.9, "orange"), (1, "red")],
         most=1,
@@ -164,7 +167,8 @@ def network() -> timeseries.Panel:
         "Network of the servers",
         "Bytes a second through the interfaces of the servers' pods; sent ones are broken lines.",
         "Bps",
-        "no server in this time, no agent on its node, or agent.network is false",
+        "no server in this time, the operator is not scraped, no agent is on its node, or "
+        "agent.network is false",
         [
             of_run(
                 placed(f"sum by (server) ({rate(received)})"),

@@ -17,13 +17,13 @@ from laptime_dashboards.panel_defaults import (
     on_the_right,
     time_series,
 )
-from laptime_dashboards.run_seconds import NOT_OVER
+from laptime_dashboards.run_seconds import NOT_OVER, OF_SEVERAL_TRIALS
 from laptime_dashboards.selectors import BACKENDS, RUN, STEP, placed, rate
 
 _NO_HAPROXY = "the run has no HAProxy, or nobody watched it"
 _NO_PGBOUNCER = "the run has no PgBouncer, or exporters are left out"
 _NO_POSTGRES = "the run has no Postgres, or exporters are left out"
-_NO_LOAD = "no load in this time, or no agent on its node"
+_NO_LOAD = "no load in this time, the operator is not scraped, or no agent is on its node"
 _NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
 
 
@@ -93,7 +93,8 @@ def generator_saturation() -> timeseries.Panel:
         "of several generators the one that waited most; the broken line: waited for memory or for "
         "a disk, whichever was more.",
         "percentunit",
-        "no load in this time, no agent on its node, or the kernel counts no pressure (PSI)",
+        "no load in this time, the operator is not scraped, no agent is on its node, or the kernel "
+        "counts no pressure (PSI)",
         [
             of_run(
                 placed(f"max by (server) ({rate(for_cpu)})"),
@@ -120,7 +121,7 @@ def generator_errors() -> timeseries.Panel:
     panel = time_series(
         "Generator: errors",
         "Requests of each second without a right answer in time, by kind. The kind dropped: given "
-        "up unsent. The kind none, at zero: the trial had no errors.",
+        f"up unsent. The kind none, at zero: the trial had no errors. {OF_SEVERAL_TRIALS}",
         "reqps",
         NOT_OVER,
         [
