@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from laptime.analysis.remembered import remembered
+from laptime.api.status import State
 from laptime.kube import connection
 from laptime.manifests.context import COMPONENT_LABEL
 from laptime.reconcile import controller as controlling
@@ -226,8 +227,13 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         assert state(server, "first") == "Running"
         # The time that it had counts, and it comes before nobody that it is active by its status.
         assert controller._used.seconds(datetime.now(UTC))["default"] > 0.3
-        controller._passed_over = dict.fromkeys(controller._passed_over, 0.0)
-        assert [one.state for one in controller._in_line() if one.name == "first"] == ["Queued"]
+
+        def in_line() -> list[State | None]:
+            controller._passed_over = dict.fromkeys(controller._passed_over, 0.0)
+            return [one.state for one in controller._in_line() if one.name == "first"]
+
+        # Its end as a worker is noticed beside the lane that is given on.
+        await until(lambda: in_line() == ["Queued"])
         server.fault = None
         await until(lambda: state(server, "second") == "Succeeded", 20)
         await until(lambda: state(server, "first") == "Succeeded", 60)
