@@ -13,7 +13,8 @@ from conftest import Tool
 from laptime.catalog import scenarios
 from laptime.cli.cluster_access import Cluster
 from laptime.cli.mistakes import Mistake
-from laptime.kube import Manifest, connect
+from laptime.kube import KubeError, Manifest, connect
+from schema_paths import full_run
 
 TEXTS = {
     "emoji": "🍲 👩‍🍳",
@@ -48,6 +49,29 @@ def test_the_data_of_every_scenario_is_stored_as_it_is(
     stored = asyncio.run(applied(manifest))
     assert stored is not None
     assert (stored.get("data") or {}) == data
+
+
+async def _say(run: Manifest, status: dict[str, Any]) -> Manifest:
+    kube = await connect()
+    try:
+        await kube.apply(run)
+        of_it = {key: one for key, one in run.items() if key != "spec"}
+        return await kube.apply_status({**of_it, "status": status})
+    finally:
+        await kube.close()
+
+
+def test_a_status_of_which_the_schema_knows_a_part_is_refused_as_a_whole(
+    crd: dict[str, Any], kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the operator learns that the CustomResourceDefinitions are older than it is."""
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    run = full_run()
+    run["metadata"] = {"name": "newer", "namespace": namespace}
+    with pytest.raises(KubeError, match=r"\.status\.newer: field not declared in schema") as said:
+        asyncio.run(_say(run, {"seed": 7, "newer": 1}))
+    assert said.value.not_in_schema
+    assert asyncio.run(_say(run, {"seed": 8}))["status"]["seed"] == 8
 
 
 def test_the_command_line_changes_only_config_maps_that_it_has_made(

@@ -64,6 +64,10 @@ class ApiServer:
     """Whether a log that is followed breaks off in the middle of what is written next."""
     collects: bool = True
     """Whether the garbage collector deletes what has no owner any more."""
+    lacks: frozenset[str] = frozenset()
+    """Fields of a status that its CustomResourceDefinition does not have."""
+    lacking_is: int = 500
+    """The HTTP status by which it says so."""
     resizes: bool = True
     """Whether it knows that pods can be resized: it is of Kubernetes 1.33 or later."""
     version: int = 1
@@ -252,6 +256,9 @@ class ApiServer:
         if version not in (None, old["metadata"]["resourceVersion"]):
             return _refusal(409, "Conflict", "the object has been modified")
         if sub == "status":
+            for field_ in sorted(self.lacks & manifest["status"].keys()):
+                said = not_in_schema(f".status.{field_}", name)
+                return _refusal(self.lacking_is, "", said)
             # Of the metadata nothing else is looked at.
             return web.json_response(self.change(kind, namespace, name, status=manifest["status"]))
         if uid not in (None, old["metadata"]["uid"]):
@@ -346,6 +353,12 @@ def _matches(manifest: Object, selector: str) -> bool:
     return all(
         part[0] in labels if len(part) == 1 else labels.get(part[0]) == part[1] for part in wanted
     )
+
+
+def not_in_schema(path: str, name: str) -> str:
+    """Return what an API server says of a field in an applied run of which it knows nothing."""
+    of_it = f"default/{name}; laptime.dev/v1alpha1, Kind=BenchmarkRun"
+    return f"failed to create typed patch object ({of_it}): {path}: field not declared in schema"
 
 
 def _refusal(code: int, reason: str, message: str) -> web.Response:

@@ -28,7 +28,7 @@ from laptime.reconcile.stages import trials
 from laptime.reconcile.views import status_view
 from laptime.settings import Settings
 
-from .api_server import ApiServer, serving
+from .api_server import ApiServer, not_in_schema, serving
 from .nodes import working
 from .test_decide import spec_of
 from .world import IMAGES
@@ -202,8 +202,11 @@ async def test_a_run_whose_status_can_never_be_written_gives_its_lane_on(
         assert len(tried) <= before + 1
 
 
+@pytest.mark.parametrize(
+    ("status", "message"), [(403, "no"), (500, not_in_schema(".status.isolation", "first"))]
+)
 async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_can(
-    hasty: None, monkeypatch: pytest.MonkeyPatch
+    status: int, message: str, hasty: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_UNWRITTEN_SECONDS", 0.3)
     monkeypatch.setattr(controlling, "_LOOK_SECONDS", 0.5)
@@ -219,7 +222,7 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         nodes.still = True
         server.add(run_manifest("second"))
         await until(lambda: state(server, "second") == "Queued")
-        refusing(server, "first", 403)
+        refusing(server, "first", status, message)
         nodes.still = False
         await until(lambda: state(server, "second") == "Deploying", 20)
         assert left() >= {("ConfigMap", "first-scenario"), ("ConfigMap", "first-trial-001")}
@@ -239,6 +242,40 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         await until(lambda: state(server, "first") == "Succeeded", 60)
         assert [one.name for one in controller._in_line()] == []
         assert controller._passed_over == {}
+
+
+@pytest.mark.parametrize("status", [500, 400])
+async def test_a_run_is_not_begun_where_the_schema_is_older_than_the_operator(
+    status: int, hasty: None
+) -> None:
+    """By a part of its status the run would go on by another rule than it began with.
+
+    400 is what Kubernetes calls it later (kubernetes/kubernetes#139255).
+    """
+    server = ApiServer(lacks=frozenset({"order"}), lacking_is=status)
+    server.add(run_manifest("first"))
+
+    def said() -> list[dict[str, Any]]:
+        return [one for one in server.of("Event") if one["reason"] == "StatusNotInSchema"]
+
+    async with operating(server), working(server) as nodes:
+        await until(said)
+        # Long enough for five tries, after which what is refused is given up.
+        tries = server.requests.count
+        path = "/apis/laptime.dev/v1alpha1/namespaces/default/benchmarkruns/first/status"
+        await until(lambda: tries(("patch", path)) > 12)
+        (event,) = said()
+        assert event["involvedObject"]["name"] == "first"
+        assert "kubectl apply --server-side -f crds/" in event["message"]
+        assert ".status.order: field not declared in schema" in event["message"]
+        # Nothing of it is stored, and nothing is started.
+        assert state(server, "first") in (None, "Queued")
+        assert nodes.generators_started == []
+        server.lacks = frozenset()
+        await until(lambda: state(server, "first") == "Succeeded", 20)
+    found = server.get("BenchmarkRun", "default", "first")
+    assert found is not None
+    assert found["status"]["order"] == "Balanced"
 
 
 @pytest.mark.parametrize("events_apart", [False, True])

@@ -79,6 +79,14 @@ class KubeError(Exception):
         """Whether a quota keeps an object out: it may pass once others are gone."""
         return self.forbidden and "exceeded quota" in self.message
 
+    @property
+    def not_in_schema(self) -> bool:
+        """Whether the API server's schema of a resource has no place for what was to be applied.
+
+        It says so as an error of its own (500), and stores nothing of it.
+        """
+        return "field not declared in schema" in self.message
+
     def of_a_kubelet(self) -> KubeError:
         """Return the same error as one of the way to a node, which says nothing of rights here."""
         return KubeError(502, self.reason, self.message)

@@ -30,6 +30,36 @@ class StatusNotWritten(KubeError):
         return self.refused or self.conflict or "request is too large" in self.message
 
 
+class StatusNotInSchema(StatusNotWritten):
+    """The CustomResourceDefinition of the cluster has no place for what the status says.
+
+    That is for an administrator to mend, and no fault of the run, which nobody gives up for it.
+    """
+
+    @property
+    def refused(self) -> bool:
+        """Not as something that is wrong with it, whatever an API server calls it."""
+        return False
+
+    @property
+    def counts(self) -> bool:
+        """Others may be written, which say less."""
+        return True
+
+
+def not_written(error: KubeError) -> StatusNotWritten:
+    """Return why a status could not be written, by what came of it."""
+    if not error.not_in_schema:
+        return StatusNotWritten(error.status, error.reason, error.message)
+    message = (
+        "the CustomResourceDefinition of BenchmarkRun in this cluster is older than the operator, "
+        "and has no place for what it says of the run. Apply those of its version, by the chart "
+        "(crds.enabled) or with kubectl apply --server-side -f crds/ in its checkout: the run "
+        f"goes on by itself then. The API server says: {error.message}"
+    )
+    return StatusNotInSchema(error.status, "StatusNotInSchema", message)
+
+
 def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:
     """Return the status of a run that fails with an error that nobody expected.
 

@@ -22,7 +22,7 @@ from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
 from laptime.measure.prometheus_http import PrometheusClient
-from laptime.reconcile.abandon import StatusNotWritten
+from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, not_written
 from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
@@ -431,6 +431,10 @@ class Controller:
         )
         await self._say_beside(card, "StatusNotWritten", message)
 
+    async def say_not_in_schema(self, card: Card, error: StatusNotInSchema) -> None:
+        """Say, beside its status, why a run does not go on and what is to be applied."""
+        await self._say_beside(card, error.reason, error.message)
+
     async def _say_beside(self, card: Card, reason: str, message: str) -> None:
         now, suffix = datetime.now(UTC), secrets.token_hex(8)
         with suppress(KubeError):
@@ -512,7 +516,7 @@ class Controller:
         try:
             written = await self.kube.apply_status(document)
         except KubeError as error:
-            raise StatusNotWritten(error.status, error.reason, error.message) from error
+            raise not_written(error) from error
         self._passed_over.pop(metadata["uid"], None)
         self.heard(written)
 

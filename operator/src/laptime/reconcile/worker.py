@@ -20,7 +20,7 @@ from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
-from laptime.reconcile.abandon import StatusNotWritten, abandoned, deployed
+from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, abandoned, deployed
 from laptime.reconcile.actions import Action, Create, Decision, Resize
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
@@ -130,6 +130,7 @@ class Worker:
         self._cleared = False
         self._forbidden_since: float | None = None
         self._unwritten: _Unwritten | None = None
+        self._told = False
         self._aside = False
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -211,7 +212,7 @@ class Worker:
                 except KubeError as error:
                     due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
                     failures += 1
-                    self._note(error)
+                    await self._note(error)
                     if error.conflict or self._unwritten:
                         # What was heard of the run is not what there is, or there is nobody to
                         # write to: then it cannot be read either.
@@ -488,14 +489,18 @@ class Worker:
         except Exception as failed:
             # It is tried again, like everything else.
             self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
-            self._note(failed)
+            await self._note(failed)
 
-    def _note(self, error: Exception) -> None:
+    async def _note(self, error: Exception) -> None:
         """Take in why a look has failed, or the end of the run could not be said."""
         if not (isinstance(error, StatusNotWritten) and error.counts):
             self._unwritten = None
         elif self._unwritten is None:
             self._unwritten = _Unwritten(time.monotonic(), error)
+            if isinstance(error, StatusNotInSchema) and not self._told:
+                # It does not pass by itself, and what is to be done is known at once.
+                self._told = True
+                await self._controller.say_not_in_schema(self.turn.card, error)
         else:
             self._unwritten.error = error
 

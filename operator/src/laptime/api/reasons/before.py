@@ -70,6 +70,15 @@ BEFORE = Section(
             "somebody who changes it in each moment; or delete it and apply it again",
         ),
         Reason(
+            "StatusNotInSchema",
+            "an event and no condition: the CustomResourceDefinitions are older than the operator, "
+            "as where they come by another way than the chart, and have no place for a field of "
+            "the status, which the message names; the run is not begun or not gone on with, and "
+            "after five minutes it is as with `StatusNotWritten`",
+            "apply those of the operator's version ([how](real-cluster.md#upgrade-move-remove)): "
+            "the run goes on by itself then, within a quarter of an hour",
+        ),
+        Reason(
             "LoadImpossible",
             "a load would use up the rows of the scenario, names an endpoint that it does not "
             "have, one that needs what another one captures, or one twice",
