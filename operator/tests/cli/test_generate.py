@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import yaml
+
 from laptime.cli.generate import write_crds
 
 
@@ -16,3 +18,13 @@ def test_a_crd_that_is_gone_leaves_no_file(tmp_path: Path) -> None:
     ]
     write_crds(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_no_tool_that_prunes_takes_the_crds_and_with_them_every_run(tmp_path: Path) -> None:
+    write_crds(tmp_path)
+    for file in tmp_path.iterdir():
+        annotations = yaml.safe_load(file.read_text())["metadata"]["annotations"]
+        assert annotations["helm.sh/resource-policy"] == "keep"
+        # Each of the two goes by its own word alone.
+        assert annotations["argocd.argoproj.io/sync-options"] == "Prune=false"
+        assert annotations["kustomize.toolkit.fluxcd.io/prune"] == "disabled"

@@ -19,6 +19,11 @@ from laptime.report import results_schema
 _HEADER = (
     "# Generated from the models in operator/src/laptime/api: change those, `make generate`.\n"
 )
+_KEPT = {
+    "helm.sh/resource-policy": "keep",
+    "argocd.argoproj.io/sync-options": "Prune=false",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -36,9 +41,10 @@ def catalogue_crd() -> dict[str, Any]:
 def crd_text(crd: dict[str, Any]) -> str:
     """Return a CRD as YAML.
 
-    Helm keeps it on uninstall: with the CRD every object of it would go.
+    What installs it never deletes it: with the CRD every object of it would go. Argo CD and Flux
+    ask for annotations of their own when they prune, and not for that of Helm.
     """
-    kept = {**crd["metadata"], "annotations": {"helm.sh/resource-policy": "keep"}}
+    kept = {**crd["metadata"], "annotations": _KEPT}
     body: str = yaml.dump(
         {**crd, "metadata": kept}, Dumper=_PlainDumper, sort_keys=False, width=100,
         allow_unicode=True,
