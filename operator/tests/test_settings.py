@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,38 @@ def test_the_domain_of_the_cluster_is_that_of_its_own_pod_unless_the_chart_says_
     monkeypatch.setenv("LAPTIME_NAMESPACE", "tools")
     monkeypatch.setenv("LAPTIME_CLUSTER_DOMAIN", written)
     assert load_settings().cluster_domain == domain
+
+
+POD: dict[str, object] = {"podSelector": {}}
+LINK = {"ipBlock": {"cidr": "169.254.20.10/32"}}
+
+
+@pytest.mark.parametrize(
+    ("dns", "resolver", "added"),
+    [
+        ([POD], OF_A_POD, ["10.96.0.10/32"]),
+        ([POD, LINK], "nameserver 169.254.20.10\nnameserver fd00:10::a\n", ["fd00:10::a/128"]),
+        # A machine's own, and what is no address that a policy could name.
+        ([POD], "nameserver 127.0.0.53\nnameserver ::1\n", []),
+        ([POD], "nameserver\nnameserver fe80::1%eth0\nnameserver dns.example\n", []),
+        ([POD], None, []),
+        # All may be asked anyway.
+        ([], OF_A_POD, []),
+    ],
+)
+def test_pods_of_runs_may_ask_whom_the_kubelet_names_to_each_pod(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    dns: list[object],
+    resolver: str | None,
+    added: list[str],
+) -> None:
+    """The node itself may answer there, whom no selector of pods matches."""
+    file = tmp_path / "resolv.conf"
+    if resolver is not None:
+        file.write_text(resolver)
+    monkeypatch.setattr("laptime.settings.RESOLVER_FILE", file)
+    monkeypatch.setenv("LAPTIME_NETWORK", json.dumps({"dns": dns, "watchers": []}))
+    network = load_settings().network
+    assert network is not None
+    assert list(network.dns) == [*dns, *({"ipBlock": {"cidr": one}} for one in added)]

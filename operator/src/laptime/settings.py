@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
-from laptime.manifests.context import DOMAIN, ImageSet, Network
+from laptime.manifests.context import DOMAIN, ImageSet, Manifest, Network
 from laptime.measure.prometheus_access import PrometheusAccess
 from laptime.reconcile.history import HistoryLimits
 from laptime.reconcile.placements import Placements
@@ -99,10 +101,29 @@ def load_settings() -> Settings:
 def _cluster_domain(namespace: str) -> str:
     """Return the domain of the cluster's Services, by what the kubelet has each pod search."""
     own = f"{namespace}.svc."
-    words = RESOLVER_FILE.read_text(errors="replace").split() if RESOLVER_FILE.exists() else []
-    names = [word.lower().rstrip(".") for word in words]
+    names = [word.lower().rstrip(".") for word in _resolver().split()]
     found = [name.removeprefix(own) for name in names if name.startswith(own)]
     return next(filter(DOMAIN.fullmatch, found), _USUAL_DOMAIN)
+
+
+def _nameservers() -> list[Manifest]:
+    """Return whom the kubelet has each pod ask for names, as peers of a NetworkPolicy.
+
+    A node may answer there itself, whom no selector of pods matches.
+    """
+    found = []
+    for line in _resolver().splitlines():
+        match line.split():
+            case ["nameserver", text, *_]:
+                # What is no address is no range either, nor is one with the name of a link (%eth0).
+                with suppress(ValueError):
+                    if "%" not in text and not ip_address(text).is_loopback:
+                        found.append({"ipBlock": {"cidr": str(ip_network(text))}})
+    return found
+
+
+def _resolver() -> str:
+    return RESOLVER_FILE.read_text(errors="replace") if RESOLVER_FILE.exists() else ""
 
 
 def _prometheus(url: str, text: str) -> PrometheusAccess | None:
@@ -124,7 +145,11 @@ def _network(text: str) -> Network | None:
         return None
     try:
         document = json.loads(text)
-        return Network(tuple(document["dns"]), tuple(document["watchers"]))
+        dns = tuple(document["dns"])
+        if dns:
+            # Without any, everybody's port 53 is allowed.
+            dns += tuple(one for one in _nameservers() if one not in dns)
+        return Network(dns, tuple(document["watchers"]))
     except (ValueError, KeyError, TypeError) as error:
         raise SettingsError(
             f'LAPTIME_NETWORK is {text!r}: write {{"dns": [...], "watchers": [...]}} ({error!r})'
