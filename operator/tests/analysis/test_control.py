@@ -12,6 +12,7 @@ from laptime.analysis.statistics import can_be_told_apart
 from laptime.api.results import ControlResult
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome, make_spec, steady, summary_of
+from tests.analysis.test_blocks import summary_of as after_retry
 
 SPEC = make_spec("fastapi", "axum", control=True).with_control()
 
@@ -61,6 +62,28 @@ def test_a_control_that_was_not_measured_says_nothing() -> None:
         return None if trial.server == "fastapi-control" else Outcome(600.0)
 
     assert summary_of(SPEC, only_others).control == ()
+
+
+@pytest.mark.parametrize("whose", ["fastapi", "fastapi-control"])
+@pytest.mark.parametrize(
+    ("repetitions", "again"),
+    # All but one were asked for again, and of three another one failed.
+    [(5, (2, 3, 4, 5)), (2, (2,)), (3, (2,))],
+)
+def test_a_control_measured_apart_from_the_baseline_says_nothing(
+    whose: str, repetitions: int, again: tuple[int, ...]
+) -> None:
+    spec = make_spec("fastapi", "axum", control=True, repetitions=repetitions).with_control()
+    rounds = {(whose, repetition): 1 for repetition in again}
+
+    def script(trial: Trial) -> Outcome:
+        if trial.server == whose and trial.repetition not in (1, *again):
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(900.0 if trial.server == "axum" else 600.0)
+
+    summary = after_retry(spec, script, rounds)
+    assert summary.control == ()
+    assert summary.rows[2].factor is None
 
 
 def test_one_repetition_detects_nothing() -> None:

@@ -47,12 +47,14 @@ def control_results(
         one, other = (known.get(server, Logs({})) for server in (name, spec.baseline_name))
         pairs = paired_logs(one, other)
         comparison = Comparison({name: one, spec.baseline_name: other}, looks)
-        if pairs:
+        # None without a pair, and of two that were measured apart.
+        ratio = comparison.factors(spec.baseline_name).get(name)
+        if ratio is not None:
             found.append(
                 ControlResult(
                     load=load.name,
                     compared_by=metric,
-                    factor=factor_of(comparison.factors(spec.baseline_name)[name], metric),
+                    factor=factor_of(ratio, metric),
                     differs=comparison.can_be_told_apart(name, spec.baseline_name),
                     smallest_detectable=None
                     if has_no_end(one, other)
