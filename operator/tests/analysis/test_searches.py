@@ -159,6 +159,36 @@ def test_a_bound_is_kept_by_what_was_found_and_nothing_is_missed_by_it() -> None
         assert "the server can do more" in (found_of.message or "")
 
 
+@pytest.mark.parametrize(
+    ("axum", "go", "fastest"),
+    [
+        ((6000.0, 6300.0), (5000.0, 0.0), "axum or go"),
+        ((100_000.0, 0.0), (100_000.0, 0.0), "axum or go"),
+        # The same step, and two that touch.
+        ((4800.0, 5000.0), (4800.0, 5000.0), "axum or go"),
+        ((4800.0, 5000.0), (5000.0, 5200.0), "axum or go"),
+        ((4800.0, 5000.0), (5600.0, 5850.0), "go"),
+        ((6000.0, 0.0), (5000.0, 5200.0), "axum"),
+    ],
+)
+def test_what_may_do_more_is_not_beaten_in_a_single_repetition(
+    axum: tuple[float, float], go: tuple[float, float], fastest: str
+) -> None:
+    spec = searching("axum", "go", repetitions=1)
+    script = found({"axum": axum, "go": go})
+    summary = summary_of(spec, script)
+    assert summary.fastest == fastest
+    if "or" in fastest:
+        said = "axum and go cannot be told apart by throughput under limit"
+        assert summary.verdict.startswith(said)
+        assert summary.fastest_factor is None
+    # Nor is anybody the fastest while the second one goes on.
+    going_on = summary_of(
+        searching("axum", "go"), lambda one: script(one) if one.repetition == 1 else None
+    )
+    assert going_on.fastest is None
+
+
 def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:
     spec = searching("axum", "go", precision="2%", maxRepetitions=20)
     bounds = dict.fromkeys(("axum", "go"), (4800.0, 5040.0))

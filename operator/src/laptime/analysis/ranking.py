@@ -10,7 +10,7 @@ from laptime.analysis import wording
 from laptime.analysis.blocks import block_of_loads, fullest, repetition_of
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.left_out import LeftOut, clauses, left_out, nobody
-from laptime.analysis.logs import ByRepetition, Logs, has_no_end, left_open
+from laptime.analysis.logs import ROUNDING, ByRepetition, Logs, has_no_end, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first, ranks
 from laptime.analysis.repeated import (
@@ -49,7 +49,8 @@ class Ranking:
     """Fastest first, of those that have a place: a single repetition that stays one has none where
     others have more, nor has who was measured at another time than most (blocks.py)."""
     leaders: tuple[str, ...]
-    """Those that nobody is faster than for sure; of a single repetition the fastest."""
+    """Those that nobody is faster than for sure; of a single repetition the fastest, with all that
+    may be as fast by what is left open of their figures."""
     once: bool
     """Whether that is the order of a single repetition, the only one that all with a place have."""
     unopposed: bool
@@ -166,13 +167,15 @@ def _rank(
     # In the order of the spec: among those that cannot be told apart there is no first.
     leaders = tuple(name for name in placed if places.get(name, 1) == 1)
     only = _only_block({name: beside[name] for name in placed})
-    in_only: list[str] = []
+    once = False
     if only is not None:
         in_only = fastest_first({name: {only: placed[name][only]} for name in placed})
-    # Unless more repetitions say already that another one is faster.
-    once = bool(in_only) and in_only[0] in leaders
-    if once:
-        order, leaders = tuple(in_only), (in_only[0],)
+        first = placed[in_only[0]]
+        # Unless more repetitions say already that another one is faster.
+        once = in_only[0] in leaders
+        if once:
+            order = tuple(in_only)
+            leaders = tuple(one for one in leaders if _may_reach(placed[one], first, only))
     # A baseline without a place would give all others what one repetition of it says.
     of_baseline = comparison.factors(spec.baseline_name) if spec.baseline_name in placed else {}
     factors = {
@@ -205,6 +208,12 @@ def _only_block(beside: Mapping[str, Collection[int]]) -> int | None:
     if not beside or min(map(len, beside.values())) > 1:
         return None
     return next(iter(set.intersection(*(set(blocks) for blocks in beside.values()))), None)
+
+
+def _may_reach(one: Logs, first: Logs, block: int) -> bool:
+    """Return whether a server may be as fast as the first of a block, by what is left open."""
+    within = left_open(one, first) * (1 + ROUNDING)
+    return has_no_end(one) or one[block] + within >= first[block]
 
 
 def _mean_by_block(of_loads: Sequence[Logs]) -> dict[int, float]:
