@@ -41,13 +41,14 @@ QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
 
 
 def measured(
-    *scripts: dict[str, Any], answers: int = 1000
+    *scripts: dict[str, Any], answers: int = 1000, dropped: int = 0
 ) -> tuple[list[Trial], list[TrialResult]]:
     """Return the trials of a server whose repetitions say this, and their results."""
     trials = [Trial(f"t-{n}", n, "axum", "own", n) for n in range(1, len(scripts) + 1)]
     results = []
     for trial, script in zip(trials, scripts, strict=True):
-        content = {**document(phase([1000] * answers)), "trial": trial.name}
+        counted = phase([1000] * answers, droppedIterations=dropped)
+        content = {**document(counted), "trial": trial.name}
         parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
         assert isinstance(parsed, GeneratorResult)
         results.append(trial_result(trial, parsed, LOAD))
@@ -335,6 +336,54 @@ def test_a_threshold_is_not_known_to_be_met_where_a_repetition_measured_nothing(
     (objective,) = threshold_objectives([found])
     assert (objective.outcome, objective.reason) == (Outcome.NOT_KNOWN, "Doubtful")
     assert objective.message == "1 of 3 repetitions measured nothing"
+
+
+def test_a_threshold_that_a_smaller_load_met_is_not_known_to_be_met() -> None:
+    trials, results = measured(*threshold((True, 12.3), (True, 12.9)), dropped=800)
+    found = row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
+    (one,) = threshold_objectives([found])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Doubtful")
+    assert (one.message or "").startswith("k6 dropped 800 of 900 iterations")
+
+
+DROPPED = doubts.ITERATIONS_DROPPED.says(dropped=800, due=2000)
+PORTS = doubts.NO_PORT.says(lost=700, requests=9000)
+HELD_BACK = doubts.GENERATOR_HELD_BACK.says(share=0.2)
+
+
+@pytest.mark.parametrize(
+    ("reason", "met", "missed"),
+    [
+        (DROPPED, Outcome.NOT_KNOWN, Outcome.MISSED),
+        (doubts.in_repetitions([DROPPED, "others"], 5), Outcome.NOT_KNOWN, Outcome.MISSED),
+        (PORTS, Outcome.MET, Outcome.NOT_KNOWN),
+        (HELD_BACK, Outcome.MET, Outcome.NOT_KNOWN),
+        (doubts.STOLEN_TIME.says(share=0.09, node="n"), Outcome.MET, Outcome.MISSED),
+        (doubts.MORE_DOUBTS.says(others=3), Outcome.MET, Outcome.MISSED),
+        # What a script says of itself is its own.
+        (doubts.NO_WARMUP.says(), Outcome.MET, Outcome.MISSED),
+        (doubts.ENDED_EARLY.says(), Outcome.MET, Outcome.MISSED),
+        (doubts.NO_REQUEST.says(), Outcome.MET, Outcome.MISSED),
+    ],
+)
+def test_a_threshold_is_not_known_where_its_outcome_may_be_due_to_the_generator(
+    reason: str, met: Outcome, missed: Outcome
+) -> None:
+    for outcome, said in ((True, met), (False, missed)):
+        found = row(*threshold((outcome, 12.3))).model_copy(update={"validity_reasons": [reason]})
+        (one,) = threshold_objectives([found])
+        assert one.outcome is said
+        assert one.message == (reason if said is Outcome.NOT_KNOWN else None)
+
+
+def test_a_smaller_load_is_never_among_the_doubts_that_are_only_counted() -> None:
+    many = {f"check {n}": {"passed": 998, "failed": 2} for n in range(4)}
+    (script,) = threshold((True, 12.3))
+    trials, results = measured({**script, "checks": many, "warmup": ""}, dropped=800)
+    found = row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
+    assert doubts.MORE_DOUBTS.said(found.validity_reasons[-1])
+    (one,) = threshold_objectives([found])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Doubtful")
 
 
 def test_a_failing_repetition_of_a_threshold_on_checks_is_not_dropped_into_a_pass() -> None:

@@ -156,3 +156,9 @@ def test_what_a_doubt_is_about_is_read_whatever_the_names_are() -> None:
         what="a ran b", image="c, and d", before="e in trial f", trial="g"
     )
     assert doubt(f"{said} (in 2 of 5 repetitions)") is doubts.OTHER_IMAGE
+
+
+def test_a_smaller_load_makes_response_times_look_better_and_nobody_knows_of_throughput() -> None:
+    dropped = doubts.ITERATIONS_DROPPED.says(dropped=800, due=2000)
+    assert bearing(dropped, Metric.P99) is Bearing.LOOKS_BETTER
+    assert bearing(dropped, Metric.REQUESTS_PER_SECOND) is Bearing.EITHER

@@ -178,10 +178,12 @@ def row_of(
 
 def _first(reasons: Sequence[Said]) -> list[str]:
     if len(reasons) > _REASONS:
-        # What orders and experiments depend on is never among those that are only counted.
-        reasons = sorted(reasons, key=lambda one: not doubts.leaves_end_open(one))
-        others = len(reasons) - _REASONS + 1
-        reasons = [*reasons[: _REASONS - 1], doubts.MORE_DOUBTS.says(others=others)]
+        # What orders, experiments and thresholds depend on is never among those only counted.
+        decisive = doubts.leaves_end_open, doubts.of_the_load
+        last = sorted(reasons, key=lambda one: not any(is_one(one) for is_one in decisive))
+        others = last[_REASONS - 1 :]
+        more = doubts.MORE_DOUBTS.says(others=len(others))
+        reasons = [*(one for one in reasons if one not in others), more]
     return [text[:_MESSAGE] for text in reasons]
 
 

@@ -8,7 +8,9 @@ from laptime.analysis import wording
 from laptime.analysis.remembered import remembered
 from laptime.analysis.script_metrics import interval_of_values
 from laptime.api import doubts
+from laptime.api.doubts import Bearing, bearing
 from laptime.api.interval import Interval
+from laptime.api.metrics import Metric
 from laptime.api.results import ObjectiveResult, Outcome, ResultRow, Validity
 from laptime.api.script import (
     ITERATIONS,
@@ -182,6 +184,8 @@ def _objective(row: ResultRow, threshold: ThresholdResult) -> ObjectiveResult:
 
 def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, str | None]:
     if threshold.met is False:
+        if why := _in_doubt(row, Bearing.LOOKS_WORSE):
+            return Outcome.NOT_KNOWN, "Doubtful", why
         return Outcome.MISSED, "BoundNotKept", None
     if threshold.met is None and threshold.without_samples:
         of = f" in {threshold.without_samples} of {threshold.repetitions} repetitions"
@@ -208,4 +212,17 @@ def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, 
     if row.failed_trials:
         of = f"{row.failed_trials} of {row.failed_trials + row.trials}"
         return Outcome.NOT_KNOWN, "Doubtful", f"{of} repetitions measured nothing"
+    if why := _in_doubt(row, Bearing.LOOKS_BETTER):
+        return Outcome.NOT_KNOWN, "Doubtful", why
     return Outcome.MET, "BoundKept", None
+
+
+def _in_doubt(row: ResultRow, against: Bearing) -> str | None:
+    """Return why the load was not the one that was asked for, if an outcome may be due to that.
+
+    Nobody knows what a metric of a script is about, so all are judged as response times are.
+    """
+    for reason in row.validity_reasons:
+        if doubts.of_the_load(reason) and against in bearing(reason, Metric.P99):
+            return reason
+    return None

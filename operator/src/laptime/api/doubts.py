@@ -200,11 +200,13 @@ ENDED_EARLY = Doubt(
     "a threshold of the script's with abortOnFail ended it before its time",
     "take `abortOnFail` out, or a load that the server can bear",
 )
+# At the full rate the server would have been slower; how much it would have answered nobody knows.
 ITERATIONS_DROPPED = Doubt(
     "k6 dropped {dropped:,} of {due:,} iterations: it had no VU left for them (maxVUs), so the "
     "load was less than the script asks for",
     "more `maxVUs`, or a lower rate",
-)
+    _EITHER, _BETTER, _BETTER,
+)  # fmt: skip
 
 # Of the generator and the load.
 GENERATOR_BUSY = Doubt(
@@ -412,6 +414,15 @@ def in_repetitions(reasons: Sequence[str], repetitions: int) -> Said:
 def leaves_end_open(reason: str) -> bool:
     """Return whether a reason says that a search found no rate that the server itself missed."""
     return any(one.said(reason) for one in (NO_UPPER_END, SEARCHED_LATE, THINKERS))
+
+
+def of_the_load(reason: str) -> bool:
+    """Return whether a reason says that the generator did not send what a script asked for.
+
+    That is nobody's doing whom a threshold is about. All else its author knows as well as k6 does.
+    """
+    by_generator = GENERATOR_BUSY, NO_PORT, GENERATOR_HELD_BACK, GENERATOR_LATE
+    return any(one.said(reason) for one in (ITERATIONS_DROPPED, *by_generator))
 
 
 def about(reason: str) -> tuple[str, ...]:
