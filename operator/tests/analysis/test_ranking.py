@@ -125,6 +125,23 @@ def test_many_servers_in_a_tie_are_counted() -> None:
     assert [listed[1], listed[2]] == [wording.number(end(factors)) for end in (min, max)]
 
 
+@pytest.mark.parametrize("ended", [None, "TurnOver"])
+def test_what_is_to_be_kept_in_mind_is_said_also_of_many_loads(ended: str | None) -> None:
+    loads = tuple(f"load-{number}" for number in range(1, 9))
+    spec = make_spec("base", "one", "four", loads=loads, stopWhen="decided")
+    trials, results, payloads = run(spec, noisy({"base": 100.0, "one": 1000.0, "four": 1010.0}))
+    # The last trial is left.
+    results = results[:-1] if ended else results
+    said = summarise(spec, trials, results, payloads, None, {}, ended).verdict
+    assert len(said) <= 1000
+    assert said.startswith("one and four cannot be told apart by throughput under load-1: ")
+    assert "…; " in said
+    if ended:
+        assert "; the run ended early (TurnOver); " in said
+    for load in loads[:7]:
+        assert f"under {load} 1 of 3 orders are not known after " in said
+
+
 def test_factors_of_a_tie_say_whose_they_are_where_one_of_them_has_none() -> None:
     """It has no repetition in common with the baseline."""
     failed = [("base", 3), ("base", 4), ("a", 1), ("a", 2)]

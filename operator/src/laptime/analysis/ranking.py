@@ -236,9 +236,10 @@ def verdict(
     vain: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the result in a sentence, cut at 1,000 characters; `notes` stand at its end.
+    """Return the result in a sentence of at most 1,000 characters.
 
-    `vain` are loads under which no server was measured.
+    `vain` are loads under which no server was measured. `notes` stand at its end: what is to be
+    kept in mind about all of it, so they are cut last.
 
     It says by which figure servers are compared, one clause for each.
     """
@@ -265,11 +266,16 @@ def verdict(
         for names, why in ((tried, "could be"), (others, "was")):
             if names:
                 parts.append(f"nothing {why} measured under {wording.listing(names)}")
-    parts += notes
-    sentence = "; ".join(parts)
+    said = "; ".join(parts)
     if known and not finished:
-        sentence = f"so far: {sentence}"
-    return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
+        said = f"so far: {said}"
+    room = _MAX_VERDICT - len("; ".join(["", *notes]))
+    # Notes on many loads leave half of it to what was found.
+    return _cut("; ".join([_cut(said, max(room, _MAX_VERDICT // 2)), *notes]), _MAX_VERDICT)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _tried(rows: Iterable[ResultRow]) -> bool:
