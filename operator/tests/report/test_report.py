@@ -395,6 +395,24 @@ def test_precision_and_control_stand_among_the_facts() -> None:
     assert json.loads(to_json(Report("demo", "default", spec, 1, summary, results)))["control"]
 
 
+def test_a_precision_is_not_said_to_be_reached_beside_a_server_without_an_interval() -> None:
+    spec = make_spec("fastapi", "axum", "go", precision="5%")
+    rates = steady({"fastapi": 600.0, "axum": 900.0, "go": 800.0})
+
+    def script(trial: Trial) -> Outcome | None:
+        if trial.server == "go" and trial.repetition > 1:
+            return Outcome(0.0, latencies=(), errors=50)
+        return rates(trial)
+
+    trials, results, payloads = run(spec, script)
+    summary = summarise(spec, trials, results, payloads, None, {})
+    report = Report("demo", "default", spec, 1, summary, results)
+    assert "- Precision: 5% asked for, none reached" in to_markdown(report)
+    said = "the precision of 5% was not reached: too few repetitions count for an interval of go"
+    assert said in summary.verdict
+    assert json.loads(to_json(report)).get("halfWidth") is None
+
+
 @pytest.mark.parametrize(
     ("more", "ranks_from", "surer"),
     [

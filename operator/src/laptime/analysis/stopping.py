@@ -211,11 +211,13 @@ def widest_half_width(
     """Return the half-width of the widest interval that a run is about; None if there is none.
 
     Those of the factors against the baseline; of the figure itself where there is nothing to
-    compare. Which figure that is depends on the load. None, too, where a search found no upper end:
-    then the widest one has none. `by_chance`: only as far as repetitions make them narrower,
-    without what searches leave open.
+    compare. Which figure that is depends on the load. None, too, where one has no interval, or its
+    search found no upper end: the widest would be that one. `by_chance`: only as far as repetitions
+    make them narrower, of those that there are, without what searches leave open.
     """
-    if not by_chance and without_upper_end(spec, results, servers):
+    if not by_chance and (
+        without_upper_end(spec, results, servers) or without_interval(spec, results, servers)
+    ):
         return None
     found = _half_widths(spec, results, servers, by_chance)
     return max((width for _, width in found if width is not None), default=None)

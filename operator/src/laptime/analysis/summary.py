@@ -76,7 +76,7 @@ class Summary:
     ties: tuple[Tie, ...]
     """Of a finished run: who cannot be told apart under a load, and what it would cost."""
     half_width: float | None
-    """Of the widest interval that the run is about, as a share."""
+    """Of the widest interval that the run is about, as a share; None where one has no ends."""
     finished: bool
     """Whether no trial is left that could still be measured."""
     isolation: Isolation | None = None
