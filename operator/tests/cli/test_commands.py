@@ -1189,7 +1189,9 @@ class TestMistakes:
         assert code == 1
         assert "No cluster to talk to: Service token file does not exist." in err
 
-    @pytest.mark.parametrize("order", [("none", "mine", "prod"), ("mine", "none")])
+    @pytest.mark.parametrize(
+        "order", [("none", "mine", "prod"), ("mine", "none"), ("empty", "mine", "prod", "comment")]
+    )
     def test_of_several_kubeconfigs_the_first_names_the_context(
         self, order: tuple[str, ...], laptime: Laptime, kubeconfig: Path, tmp_path: Path
     ) -> None:
@@ -1198,7 +1200,10 @@ class TestMistakes:
         elsewhere["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
         prod.write_text(yaml.safe_dump(elsewhere))
         none.write_text('current-context: ""\n')
-        paths = {"mine": kubeconfig, "prod": prod, "none": none}
+        empty, comment = tmp_path / "empty", tmp_path / "comment"
+        empty.touch()
+        comment.write_text("# made by hand\n")
+        paths = {"mine": kubeconfig, "prod": prod, "none": none, "empty": empty, "comment": comment}
         files = os.pathsep.join(str(paths[one]) for one in order)
         _, _, err = laptime("watch", "demo", "--kubeconfig", files)
         assert "There is no BenchmarkRun demo in namespace team" in err
@@ -1207,8 +1212,8 @@ class TestMistakes:
         ("current", "said"),
         [
             ("gone", "Expected object with name gone"),
-            (None, "is empty"),
             # Here kubectl takes that of the pod, too.
+            (None, "Service token file does not exist."),
             ("", "Service token file does not exist."),
         ],
     )

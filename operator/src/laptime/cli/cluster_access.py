@@ -101,12 +101,14 @@ class Cluster:
             raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
         try:
             # The variable may be there and empty, which is none for kubectl.
-            files = KubeConfigMerger(path or KUBE_CONFIG_DEFAULT_LOCATION or _HOME_FILE)
+            files = KubeConfigMerger(
+                _without_empty(path or KUBE_CONFIG_DEFAULT_LOCATION or _HOME_FILE)
+            )
             # Also when another context is the current one by the time that it is read anew.
             pinned = context or _current_context(files)
             of_pod = path is None and pinned is None
             if files.config is None:
-                raise ConfigException("there is no kubeconfig")
+                raise ConfigException("there is no kubeconfig, or nothing in it")
             if pinned is None:
                 raise ConfigException("no kubeconfig names a current context")
             # Loaded here, since what the client has for it says of no context but the current one
@@ -669,6 +671,21 @@ class Cluster:
 def kubeconfig_exists(paths: str) -> bool:
     """Tell whether one of the paths of a KUBECONFIG-like list is a file."""
     return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+
+
+def _without_empty(paths: str) -> str:
+    """Return the files of a list without those that say nothing, which are none for kubectl.
+
+    Raises:
+        OSError: one cannot be read.
+        yaml.YAMLError: one is no YAML.
+    """
+    said = []
+    for one in filter(None, paths.split(os.pathsep)):
+        file = Path(one).expanduser()
+        if not file.exists() or yaml.safe_load(file.read_text(encoding="utf-8")) is not None:
+            said.append(one)
+    return os.pathsep.join(said)
 
 
 def _current_context(files: KubeConfigMerger) -> str | None:

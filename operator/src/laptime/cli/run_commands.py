@@ -175,11 +175,11 @@ def _refuse_other_run(manifest: Manifest, run: Run, what_to_do: str) -> None:
 def _refuse_what_began(cluster: Cluster, run: Run) -> None:
     """Raise Mistake where a run that goes on is not measured anew, whatever images have changed."""
     if run.status.started_at is not None:
+        there = f"{run.name}{where(cluster, run.namespace)}"
         raise Mistake(
             f"{run.name} goes on since {run.status.started_at}, with the images of then. Nothing "
-            "was applied: wait until it is over and give --again, end it "
-            f"({program_name()} cancel {run.name}{where(cluster, run.namespace)}), or give "
-            "--name NAME."
+            f"was applied: look at it ({program_name()} watch {there}), give --again when it is "
+            f"over, end it ({program_name()} cancel {there}), or give --name NAME."
         )
 
 
