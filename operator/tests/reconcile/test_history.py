@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.status import State
+from laptime.reconcile import history as history_module
+from laptime.reconcile.cache import Store
 from laptime.reconcile.history import History, HistoryLimits, surplus
 from laptime.reconcile.queue import Card, card_of
 from laptime.settings import Settings, SettingsError, load_settings
@@ -61,6 +63,11 @@ def test_what_is_kept_stays_and_is_not_counted() -> None:
     cards = [card(30, kept=True), card(40), card(50), card(60, kept=True)]
     doomed, _ = surplus(cards, HistoryLimits(successful=1), NOW)
     assert names(doomed) == {"run-50"}
+
+
+def test_what_goes_already_is_none_of_those_that_stay() -> None:
+    cards = [card(30, deleting=True), card(40), card(50)]
+    assert surplus(cards, HistoryLimits(successful=2), NOW) == ([], None)
 
 
 @given(
@@ -189,32 +196,49 @@ async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_seldom_ask
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
 
 
-async def test_nothing_goes_for_a_run_that_is_gone_or_though_it_is_kept_by_now() -> None:
-    """Where the watch is behind; what is deleted does not come back when it is not any more."""
+@pytest.mark.parametrize("change", ["goes", "kept", "again", "deleting"])
+async def test_nothing_goes_while_the_watch_is_behind_for_a_run_that_has_changed(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "_AGAIN_SECONDS", 0.1)
     server = ApiServer()
     now = datetime.now(UTC)
-    runs = [server.add(finished(f"old-{number}", now - (5 - number) * DAY)) for number in range(4)]
+    for number in range(3):
+        server.add(finished(f"old-{number}", now - (5 - number) * DAY))
+    store: Store[Card] = Store(card_of, lambda uid, card: history.see(uid, card))
     async with serving(server) as kube:
-        history = History(kube, HistoryLimits(successful=2))
-        for run in runs:
-            history.see(run["metadata"]["uid"], card_of(run))
-        kept = {**runs[0]["metadata"], "annotations": {"laptime.dev/keep": "true"}}
-        server.change("BenchmarkRun", "default", "old-0", metadata=kept)
-        server.remove("BenchmarkRun", "default", "old-3")
+        history = History(kube, HistoryLimits(successful=2), store.has)
+        for run in server.of("BenchmarkRun"):
+            store.put(run)
+        newest = server.get("BenchmarkRun", "default", "old-2") or {}
+        metadata = newest["metadata"]
+        # By what is known the oldest one is too much; by what is true it is not, or is asked for.
+        match change:
+            case "goes":
+                server.remove("BenchmarkRun", "default", "old-2")
+            case "kept":
+                kept = {**metadata, "annotations": {"laptime.dev/keep": "true"}}
+                server.change("BenchmarkRun", "default", "old-2", metadata=kept)
+            case "again":
+                patched(server, "old-0", retry=1)
+            case _:
+                going = {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+                server.change("BenchmarkRun", "default", "old-2", metadata=going)
         task = asyncio.create_task(history.run())
-        await asyncio.sleep(0.3)
-        there = {one["metadata"]["name"] for one in server.of("BenchmarkRun")}
-        # One more has ended.
-        run = server.add(finished("newer", now))
-        history.see(run["metadata"]["uid"], card_of(run))
-        await until(lambda: server.get("BenchmarkRun", "default", "old-1") is None)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
+        assert server.get("BenchmarkRun", "default", "old-0") is not None
+        # Nor once it is heard of, until one more has ended.
+        for run in server.of("BenchmarkRun"):
+            store.put(run)
+        await asyncio.sleep(0.5)
+        assert server.get("BenchmarkRun", "default", "old-0") is not None
+        store.put(server.add(finished("newer", now)))
+        gone = "old-1" if change == "again" else "old-0"
+        if change == "again":
+            store.put(server.add(finished("newest", now)))
+        await until(lambda: server.get("BenchmarkRun", "default", gone) is None)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert there == {"old-0", "old-1", "old-2"}
-    assert {one["metadata"]["name"] for one in server.of("BenchmarkRun")} == {
-        "old-0", "old-2", "newer",
-    }  # fmt: skip
 
 
 async def test_where_nobody_says_which_runs_there_are_all_stay() -> None:

@@ -87,7 +87,7 @@ class Controller:
         self._used = Used()
         self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
-        self._history = History(kube, settings.history)
+        self._history = History(kube, settings.history, self._runs.has)
         self._lifetimes = Lifetimes(kube)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from laptime.api import KIND
 from laptime.api.status import State
-from laptime.kube import Kube, KubeError
+from laptime.kube import Kube, KubeError, Manifest
 from laptime.reconcile.pauses import Pauses
-from laptime.reconcile.queue import Card, kept
+from laptime.reconcile.queue import Card
 
 _AGAIN_SECONDS = 30.0
 _logger = logging.getLogger("laptime")
@@ -47,6 +47,9 @@ def surplus(
         if card.asks_again:
             # It is as good as queued: what it waits for may take longer than it may stay.
             continue
+        if card.deleting:
+            # It goes already, and so is none of those that stay.
+            continue
         if card.state is not None and card.finished is not None and not card.kept:
             ended.setdefault(card.state, []).append((card.finished, card.uid, card))
     doomed: list[Card] = []
@@ -57,8 +60,8 @@ def surplus(
             continue
         runs.sort(reverse=True)
         for finished, _, card in runs[limit:]:
-            if card.deleting or card.archive is not None:
-                # It goes already, or is heard of again when it is folded.
+            if card.archive is not None:
+                # It is heard of again when it is folded.
                 continue
             may_go = finished + limits.minimum_age
             if may_go <= now:
@@ -71,9 +74,13 @@ def surplus(
 class History:
     """Looks at a namespace when something of it has ended, and when the next run may go."""
 
-    def __init__(self, kube: Kube, limits: HistoryLimits) -> None:
+    def __init__(
+        self, kube: Kube, limits: HistoryLimits, heard: Callable[[Manifest], bool]
+    ) -> None:
+        """`heard` says whether a run is known in the version that it has."""
         self._kube = kube
         self._limits = limits
+        self._heard = heard
         self._ended: dict[str, dict[str, Card]] = {}
         self._due: dict[str, float] = {}
         self._namespaces: dict[str, str] = {}
@@ -130,8 +137,11 @@ class History:
         """
         now = datetime.now(UTC)
         doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
-        if doomed:
-            doomed, later = surplus(await self._there(namespace), self._limits, now)
+        if any(self._pauses.left(card.uid) <= 0 for card in doomed):
+            there = await self._there(namespace)
+            if there is None:
+                return _AGAIN_SECONDS
+            doomed, later = surplus(there, self._limits, now)
         due = [max(0.0, (later - now).total_seconds())] if later is not None else []
         # The oldest first: they are too many even if newer ones go meanwhile.
         for card in reversed(doomed):
@@ -152,16 +162,19 @@ class History:
                 due.append(self._pauses.begin(card.uid) if error.refused else _AGAIN_SECONDS)
         return min(due, default=None)
 
-    async def _there(self, namespace: str) -> list[Card]:
-        """Return the runs that have ended and are there in this moment, kept ones as such.
+    async def _there(self, namespace: str) -> list[Card] | None:
+        """Return the runs that have ended and are there in this moment; None: one has changed.
 
         A watch may be behind: a run that is gone would be counted among those that stay, and one
-        that is there would go for it, for good.
+        that is there would go for it, for good. So would one that somebody has just said to keep,
+        or whose failed trials are asked for again. Of what has changed the watch is about to tell.
         """
-        metadata = {
-            one["metadata"]["uid"]: one["metadata"]
-            async for page in self._kube.pages(KIND, namespace, metadata_only=True)
-            for one in page.items
-        }
-        ended = list(self._ended[namespace].values())
-        return [replace(one, kept=kept(metadata[one.uid])) for one in ended if one.uid in metadata]
+        found = set()
+        async for page in self._kube.pages(KIND, namespace, metadata_only=True):
+            for one in page.items:
+                uid = one["metadata"]["uid"]
+                if uid in self._ended[namespace]:
+                    if not self._heard(one):
+                        return None
+                    found.add(uid)
+        return [card for uid, card in self._ended[namespace].items() if uid in found]

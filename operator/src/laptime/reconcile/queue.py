@@ -146,15 +146,10 @@ def card_of(manifest: dict[str, Any]) -> Card:
         retries=_count(status.get("retries")),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
         finished=parse_time(status.get("finishedAt")),
-        kept=kept(metadata),
+        kept=_part(metadata, "annotations").get(KEEP_ANNOTATION) == "true",
         archive=_text(status.get("resultsConfigMap")) if folding else None,
         stored_version=_count(storage.get("version")) or 1,
     )
-
-
-def kept(metadata: dict[str, Any]) -> bool:
-    """Return whether somebody has said that a run of these metadata is to be kept."""
-    return _part(metadata, "annotations").get(KEEP_ANNOTATION) == "true"
 
 
 def _part(document: dict[str, Any], key: str) -> dict[str, Any]:
