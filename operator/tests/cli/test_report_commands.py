@@ -18,6 +18,7 @@ import yaml
 
 from laptime.api.placement import RunPlacement
 from laptime.api.results import RowState, TrialResult, Validity
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
@@ -786,6 +787,42 @@ class TestCompare:
         assert "No difference found:" not in said
         # The other way round nothing is missing in the later run.
         assert laptime("compare", after, before, "--fail-if-worse")[0] == 0
+        # Where every run ends so, the gate does not come to pass the second one.
+        assert laptime("compare", after, after, "--fail-if-worse")[0] == 3
+
+    @pytest.mark.parametrize("lost", [0, 1])
+    def test_a_run_that_had_decided_nothing_does_not_pass_a_gate(
+        self, laptime: Laptime, tmp_path: Path, lost: int
+    ) -> None:
+        """Its turn was over in a repetition that the changed server had made already."""
+        decided = {"stopWhen": "decided", "maxRepetitions": 12}
+        spec = BenchmarkRunSpec.model_validate(SPEC.to_wire() | decided)
+        files = tmp_path / "before.json", tmp_path / "after.json"
+        images = [with_images(REPORT.trials, f"axum@sha256:{number}") for number in (1, 2)]
+        files[0].write_text(to_json(replace(REPORT, spec=spec, trials=images[0])))
+        fewer = {"state": RowState.PARTIAL, "trials": 4}
+        if lost:
+            fewer = {**fewer, "failed_trials": 1, "trials": 3, "reason": "TrialsFailed"}
+        later = replace(
+            REPORT,
+            spec=spec,
+            trials=[one for one in images[1] if one.server != "fastapi" or one.repetition < 5],
+            summary=replace(
+                REPORT.summary,
+                rows=tuple(
+                    row.model_copy(update=fewer) if row.server == "fastapi" else row
+                    for row in REPORT.summary.rows
+                ),
+            ),
+            end=End("Failed", "TurnOver", "it has had its turn for 1h"),
+        )
+        files[1].write_text(to_json(later))
+        code, out, _ = laptime("compare", *files, "--fail-if-worse")
+        assert code == 3
+        assert "axum under closed: the later run ended after 5 of its" in " ".join(out.split())
+        whole = replace(REPORT, spec=spec, trials=images[1], end=later.end)
+        files[1].write_text(to_json(whole))
+        assert laptime("compare", *files, "--fail-if-worse")[0] == 0
 
     def test_a_same_server_that_was_cut_short_does_not_fail_a_gate(
         self, laptime: Laptime, tmp_path: Path

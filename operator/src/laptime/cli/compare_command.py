@@ -83,8 +83,8 @@ def compare(
         Change,
         compare_runs,
         count_less,
-        made_less,
         measured_in_one,
+        not_all_made,
         speeds_apart,
     )
     from laptime.cli.printing import print_all, print_document, say
@@ -111,11 +111,13 @@ def compare(
     )
     not_compared = _not_compared(both, found)
     fewer = count_less(earlier.report.trials, later.report.trials)
-    cut_short = made_less(
-        earlier.report.spec,
-        earlier.report.summary.rows,
+    end = later.report.end
+    incomplete = not_all_made(
+        earlier.report.trials,
+        later.report.trials,
         later.report.summary.rows,
         later.report.spec,
+        (end.reason or None) if end else None,
     )
     ends = [
         f"{name}: {said}"
@@ -126,7 +128,7 @@ def compare(
         *ends,
         *not_compared,
         *fewer,
-        *cut_short.values(),
+        *incomplete.values(),
         *(
             f"{name}: {doubt}"
             for name, stored in ((before, earlier), (after, later))
@@ -168,7 +170,7 @@ def compare(
             for run in (earlier, later)
         )
     )
-    unmade = of_others & cut_short.keys()
+    unmade = of_others & incomplete.keys()
     not_judged = _not_judged(bool(gone), bool(not_compared), bool(lost), bool(unmade))
     sentence = _sentence(found, not_judged)
     notes = _notes(found, all_same=both.union(gone, new) <= same)
