@@ -80,8 +80,16 @@ LINK = {"ipBlock": {"cidr": "169.254.20.10/32"}}
         ([POD], OF_A_POD, ["10.96.0.10/32"]),
         ([POD, LINK], "nameserver 169.254.20.10\nnameserver fd00:10::a\n", ["fd00:10::a/128"]),
         # A machine's own, and what is no address that a policy could name.
-        ([POD], "nameserver 127.0.0.53\nnameserver ::1\n", []),
+        ([POD], "nameserver 127.0.0.53\nnameserver ::1\nnameserver ::ffff:127.0.0.1\n", []),
         ([POD], "nameserver\nnameserver fe80::1%eth0\nnameserver dns.example\n", []),
+        # Whoever is named twice, or by both families, is one peer, in the order of the file.
+        (
+            [POD],
+            "".join(
+                f"nameserver {x}\n" for x in ("::ffff:a00:1", "fd00::a", "10.0.0.1", "fd00::a")
+            ),
+            ["10.0.0.1/32", "fd00::a/128"],
+        ),
         ([POD], None, []),
         # All may be asked anyway.
         ([], OF_A_POD, []),

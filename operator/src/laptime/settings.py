@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 
 from laptime.manifests.context import DOMAIN, ImageSet, Manifest, Network
@@ -111,15 +111,19 @@ def _nameservers() -> list[Manifest]:
 
     A node may answer there itself, whom no selector of pods matches.
     """
-    found = []
+    found: list[IPv4Address | IPv6Address] = []
     for line in _resolver().splitlines():
         match line.split():
             case ["nameserver", text, *_]:
                 # What is no address is no range either, nor is one with the name of a link (%eth0).
                 with suppress(ValueError):
-                    if "%" not in text and not ip_address(text).is_loopback:
-                        found.append({"ipBlock": {"cidr": str(ip_network(text))}})
-    return found
+                    address = ip_address(text)
+                    if isinstance(address, IPv6Address):
+                        # An address of IPv4 by that of IPv6 is asked by IPv4 all the same.
+                        address = address.ipv4_mapped or address
+                    if "%" not in text and not address.is_loopback:
+                        found.append(address)
+    return [{"ipBlock": {"cidr": str(ip_network(one))}} for one in dict.fromkeys(found)]
 
 
 def _resolver() -> str:
