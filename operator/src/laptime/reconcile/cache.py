@@ -2,8 +2,9 @@
 
 News of an object comes by three ways that may overtake each other: a list, a watch, and the answers
 to what the operator itself writes. The newest version counts, whichever way it came; so the
-operator always sees at least what it has written itself. An answer that comes after the watch has
-said that the object is gone brings nothing back.
+operator always sees at least what it has written itself. An answer about an object that was held
+brings nothing back once the watch has said that it is gone (`renew`). What was just created is
+taken in as the answer has it (`put`): if the watch has told of its end before, until the next list.
 """
 
 from __future__ import annotations
