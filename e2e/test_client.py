@@ -74,6 +74,31 @@ def test_a_status_of_which_the_schema_knows_a_part_is_refused_as_a_whole(
     assert asyncio.run(_say(run, {"seed": 8}))["status"]["seed"] == 8
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({"seed": "seven"}, r"\.status\.seed: expected numeric"),
+        ({"order": {}}, r"failed to create typed patch object .*\.status\.order: expected"),
+        ({"state": "Newer"}, r'status\.state: Unsupported value: "Newer"'),
+        ({"seed": 7.5}, r"status\.seed in body must be of type integer"),
+    ],
+)
+def test_a_word_or_a_type_of_a_status_that_the_schema_does_not_have_is_told_by_its_words(
+    status: dict[str, Any],
+    said: str,
+    crd: dict[str, Any],
+    kubeconfig: str,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", kubeconfig)
+    run = full_run()
+    run["metadata"] = {"name": "other-words", "namespace": namespace}
+    with pytest.raises(KubeError, match=said) as error:
+        asyncio.run(_say(run, status))
+    assert error.value.not_in_schema
+
+
 def test_the_command_line_changes_only_config_maps_that_it_has_made(
     kubeconfig: str, namespace: str, kubectl: Tool
 ) -> None:

@@ -17,9 +17,10 @@ from kubernetes.aio.config import kube_config
 from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest
 from laptime.kube.client import _json_that_is_yaml, connect
+from laptime.kube.errors import kube_error
 from laptime.measure.generator import CUT_LINE, GeneratorError, parse_generator_output
 from tests.private_ca import Authority, as_in_python_3_13, kubeconfig, tls_server
-from tests.reconcile.api_server import ApiServer, Fault, serving
+from tests.reconcile.api_server import ApiServer, Fault, not_among, not_in_schema, serving
 
 TEXTS = [
     "plain", "Łódź", "emoji 🍲 and more 👩‍🍳", "line\u2028break", "next\x85line", "\x7f\x9f",
@@ -246,6 +247,37 @@ async def test_a_kubelet_is_silent_only_where_the_api_server_is_not(
     server.fault = fault
     async with serving(server) as kube:
         assert await kube.kubelet_answers("default", "one", "k6") is (False if there else None)
+
+
+NUMBER = (
+    'BenchmarkRun.laptime.dev "one" is invalid: status.seed: Invalid value: "number": status.seed '
+    'in body must be of type integer: "number"'
+)
+
+
+@pytest.mark.parametrize(
+    ("older", "status", "message"),
+    [
+        (True, 500, not_in_schema(".status.order", "one")),
+        (True, 400, not_in_schema(".status.order", "one")),
+        (True, 500, not_in_schema(".status.order", "one", "expected map, got &{Balanced}")),
+        (True, 500, not_in_schema(".status.seed", "one", "expected string, got &value{7}")),
+        (True, 422, not_among("status.state", "one")),
+        (True, 422, not_among("status.results[3].limitedBy.cause", "one")),
+        (True, 422, NUMBER),
+        # Somebody else has written that, or it is a rule that this status breaks.
+        (False, 422, not_among("spec.status.order", "one")),
+        (False, 422, 'BenchmarkRun.laptime.dev "one" is invalid: status.results: Too many: 3000'),
+        (False, 422, NUMBER.replace("must be of type integer", "should be less than 7")),
+        (False, 500, "etcdserver: mvcc: database space exceeded"),
+        (False, 403, not_among("status.state", "one")),
+    ],
+)
+def test_a_schema_that_has_no_place_or_word_for_a_status_is_told_from_all_else(
+    older: bool, status: int, message: str
+) -> None:
+    answer = {"kind": "Status", "code": status, "message": message}
+    assert kube_error(status, json.dumps(answer)).not_in_schema is older
 
 
 async def test_a_server_that_is_not_there_is_a_kube_error() -> None:

@@ -65,9 +65,9 @@ class ApiServer:
     collects: bool = True
     """Whether the garbage collector deletes what has no owner any more."""
     lacks: frozenset[str] = frozenset()
-    """Fields of a status that its CustomResourceDefinition does not have."""
+    """Fields of a status that its CustomResourceDefinition does not have, or not their words."""
     lacking_is: int = 500
-    """The HTTP status by which it says so."""
+    """The HTTP status by which it says so; 422: it has the fields."""
     resizes: bool = True
     """Whether it knows that pods can be resized: it is of Kubernetes 1.33 or later."""
     version: int = 1
@@ -257,6 +257,8 @@ class ApiServer:
             return _refusal(409, "Conflict", "the object has been modified")
         if sub == "status":
             for field_ in sorted(self.lacks & manifest["status"].keys()):
+                if self.lacking_is == 422:
+                    return _refusal(422, "Invalid", not_among(f"status.{field_}", name))
                 said = not_in_schema(f".status.{field_}", name)
                 return _refusal(self.lacking_is, "", said)
             # Of the metadata nothing else is looked at.
@@ -355,10 +357,20 @@ def _matches(manifest: Object, selector: str) -> bool:
     )
 
 
-def not_in_schema(path: str, name: str) -> str:
-    """Return what an API server says of a field in an applied run of which it knows nothing."""
+def not_in_schema(path: str, name: str, why: str = "field not declared in schema") -> str:
+    """Return what an API server says of a field in an applied run of which it knows nothing.
+
+    Or, with `why`, of one that it cannot read.
+    """
     of_it = f"default/{name}; laptime.dev/v1alpha1, Kind=BenchmarkRun"
-    return f"failed to create typed patch object ({of_it}): {path}: field not declared in schema"
+    return f"failed to create typed patch object ({of_it}): {path}: {why}"
+
+
+def not_among(path: str, name: str) -> str:
+    """Return what an API server says of a word of a run that is none of its enum."""
+    said = f'{path}: Unsupported value: "Newer": supported values: "Older"'
+    more = '<nil>: Invalid value: "null": some validation rules were not checked'
+    return f'BenchmarkRun.laptime.dev "{name}" is invalid: [{said}, {more}]'
 
 
 def _refusal(code: int, reason: str, message: str) -> web.Response:

@@ -203,7 +203,12 @@ async def test_a_run_whose_status_can_never_be_written_gives_its_lane_on(
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(403, "no"), (500, not_in_schema(".status.isolation", "first"))]
+    ("status", "message"),
+    [
+        (403, "no"),
+        (500, not_in_schema(".status.isolation", "first")),
+        (500, not_in_schema(".status.isolation", "first", "expected map, got &{Quiet}")),
+    ],
 )
 async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_can(
     status: int, message: str, hasty: None, monkeypatch: pytest.MonkeyPatch
@@ -244,9 +249,16 @@ async def test_what_a_run_has_goes_before_its_lane_does_and_it_goes_on_when_it_c
         assert controller._passed_over == {}
 
 
-@pytest.mark.parametrize("status", [500, 400])
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (500, ".status.order: field not declared in schema"),
+        (400, ".status.order: field not declared in schema"),
+        (422, 'status.order: Unsupported value: "Newer"'),
+    ],
+)
 async def test_a_run_is_not_begun_where_the_schema_is_older_than_the_operator(
-    status: int, hasty: None
+    status: int, why: str, hasty: None
 ) -> None:
     """By a part of its status the run would go on by another rule than it began with.
 
@@ -267,7 +279,7 @@ async def test_a_run_is_not_begun_where_the_schema_is_older_than_the_operator(
         (event,) = said()
         assert event["involvedObject"]["name"] == "first"
         assert "kubectl apply --server-side -f crds/" in event["message"]
-        assert ".status.order: field not declared in schema" in event["message"]
+        assert why in event["message"]
         # Nothing of it is stored, and nothing is started.
         assert state(server, "first") in (None, "Queued")
         assert nodes.generators_started == []
@@ -276,6 +288,25 @@ async def test_a_run_is_not_begun_where_the_schema_is_older_than_the_operator(
     found = server.get("BenchmarkRun", "default", "first")
     assert found is not None
     assert found["status"]["order"] == "Balanced"
+
+
+async def test_a_run_that_waits_says_once_that_the_schema_is_older_than_the_operator(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody works on it, and nobody else would say it."""
+    monkeypatch.setattr(controlling, "_REFUSED_SECONDS", 0.05)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    async with operating(server):
+        await until(lambda: state(server, "first") == "Deploying")
+        tried = refusing(server, "second", 500, not_in_schema(".status.order", "second"))
+        server.add(run_manifest("second"))
+        await until(lambda: len(tried) > 5)
+        (said,) = [one for one in server.of("Event") if one["reason"] == "StatusNotInSchema"]
+        assert said["involvedObject"]["name"] == "second"
+        assert ".status.order: field not declared in schema" in said["message"]
+        server.fault = None
+        await until(lambda: state(server, "second") == "Queued")
 
 
 @pytest.mark.parametrize("events_apart", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,13 @@ _REASONS = {
     *("ServerTimeout", "ServiceUnavailable", "StorageReadError", "StoreReadError", "Timeout"),
     *("TooManyRequests", "Unauthorized", "UnsupportedMediaType"),
 }
+
+# A schema is asked twice: whether it can read what is applied at all, and then about its enums and
+# kinds of numbers. What it lacks of a spec somebody else has written.
+_UNREADABLE = "failed to create typed patch object"
+_UNKNOWN = re.compile(
+    r"(?<![\w.])status\.\S+: (Unsupported value: |Invalid value: \S+ \S+ in body must be of type )"
+)
 
 
 class KubeError(Exception):
@@ -81,11 +89,14 @@ class KubeError(Exception):
 
     @property
     def not_in_schema(self) -> bool:
-        """Whether the API server's schema of a resource has no place for what was to be applied.
+        """Whether the API server's schema of a resource has no place or word for a status.
 
-        It says so as an error of its own (500), and stores nothing of it.
+        Nothing of what was to be applied is stored then. Of a field that is not there, or of
+        another type, it says so as an error of its own (500); of a word that an enum lacks, as one
+        of the status (422).
         """
-        return "field not declared in schema" in self.message
+        unknown = self.status == 422 and _UNKNOWN.search(self.message) is not None
+        return unknown or _UNREADABLE in self.message
 
     def of_a_kubelet(self) -> KubeError:
         """Return the same error as one of the way to a node, which says nothing of rights here."""

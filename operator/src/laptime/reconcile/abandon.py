@@ -31,7 +31,7 @@ class StatusNotWritten(KubeError):
 
 
 class StatusNotInSchema(StatusNotWritten):
-    """The CustomResourceDefinition of the cluster has no place for what the status says.
+    """The CustomResourceDefinition of the cluster has no place or word for what the status says.
 
     That is for an administrator to mend, and no fault of the run, which nobody gives up for it.
     """
@@ -53,9 +53,9 @@ def not_written(error: KubeError) -> StatusNotWritten:
         return StatusNotWritten(error.status, error.reason, error.message)
     message = (
         "the CustomResourceDefinition of BenchmarkRun in this cluster is older than the operator, "
-        "and has no place for what it says of the run. Apply those of its version, by the chart "
-        "(crds.enabled) or with kubectl apply --server-side -f crds/ in its checkout: the run "
-        f"goes on by itself then. The API server says: {error.message}"
+        "and has no place or word for what it says of the run. Apply those of its version, by the "
+        "chart (crds.enabled) or with kubectl apply --server-side -f crds/ in its checkout: the "
+        f"run goes on by itself then. The API server says: {error.message}"
     )
     return StatusNotInSchema(error.status, "StatusNotInSchema", message)
 

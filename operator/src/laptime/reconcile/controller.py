@@ -97,6 +97,8 @@ class Controller:
         self._not_before: dict[str, float] = {}
         # Until when those have no lane that nobody could write the status of.
         self._passed_over: dict[str, float] = {}
+        # Until when it is not said again of those that the schema is older than the operator.
+        self._told: dict[str, float] = {}
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
         # Uids of runs that are held by somebody's finalizer, and have nothing in the cluster.
@@ -169,6 +171,7 @@ class Controller:
             self._taken_down.discard(uid)
             self._not_before.pop(uid, None)
             self._passed_over.pop(uid, None)
+            self._told.pop(uid, None)
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
@@ -330,6 +333,8 @@ class Controller:
                     else:
                         again = _AGAIN_SECONDS
                     self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                    if isinstance(error, StatusNotInSchema):
+                        await self.say_not_in_schema(card, error)
                 except Exception:
                     # The others are accepted all the same, and it is not tried at each change.
                     self._not_before[card.uid] = self._now() + _LOOK_SECONDS
@@ -432,8 +437,14 @@ class Controller:
         await self._say_beside(card, "StatusNotWritten", message)
 
     async def say_not_in_schema(self, card: Card, error: StatusNotInSchema) -> None:
-        """Say, beside its status, why a run does not go on and what is to be applied."""
-        await self._say_beside(card, error.reason, error.message)
+        """Say, beside its status, why a run does not go on and what is to be applied.
+
+        At once, since it does not pass by itself, and not again for as long as a run is passed
+        over: it is tried more often than that, and an event lasts no longer than an hour.
+        """
+        if self._told.get(card.uid, 0.0) <= self._now():
+            self._told[card.uid] = self._now() + _PASSED_OVER_SECONDS
+            await self._say_beside(card, error.reason, error.message)
 
     async def _say_beside(self, card: Card, reason: str, message: str) -> None:
         now, suffix = datetime.now(UTC), secrets.token_hex(8)

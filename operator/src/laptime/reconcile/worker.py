@@ -130,7 +130,6 @@ class Worker:
         self._cleared = False
         self._forbidden_since: float | None = None
         self._unwritten: _Unwritten | None = None
-        self._told = False
         self._aside = False
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -497,9 +496,7 @@ class Worker:
             self._unwritten = None
         elif self._unwritten is None:
             self._unwritten = _Unwritten(time.monotonic(), error)
-            if isinstance(error, StatusNotInSchema) and not self._told:
-                # It does not pass by itself, and what is to be done is known at once.
-                self._told = True
+            if isinstance(error, StatusNotInSchema):
                 await self._controller.say_not_in_schema(self.turn.card, error)
         else:
             self._unwritten.error = error

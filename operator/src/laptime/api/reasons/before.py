@@ -73,8 +73,9 @@ BEFORE = Section(
             "StatusNotInSchema",
             "an event and no condition: the CustomResourceDefinitions are older than the operator, "
             "as where they come by another way than the chart, and have no place for a field of "
-            "the status, which the message names; the run is not begun or not gone on with, and "
-            "after five minutes it is as with `StatusNotWritten`",
+            "the status, or no word for what stands there, which the message names; the run is not "
+            "begun or not gone on with, and one that has a lane is as with `StatusNotWritten` "
+            "after five minutes. It is said once in a quarter of an hour",
             "apply those of the operator's version ([how](real-cluster.md#upgrade-move-remove)): "
             "the run goes on by itself then, within a quarter of an hour",
         ),
