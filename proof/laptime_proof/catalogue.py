@@ -114,7 +114,13 @@ TEST = (
         quiet=True,
         reads=_ON_CLUSTERS,
     ),
-    Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
+    Part(
+        "e2e-down-a",
+        needs=("e2e-up-a",),
+        after=("e2e-runs-a", "e2e-api", "e2e-figures"),
+        check=False,
+        always=True,
+    ),
     Part("unit-k6-timed", after=("e2e-figures", "e2e-down-a"), quiet=True, reads=("images/k6",)),
     Part(
         "unit-operator-timed",

@@ -30,6 +30,15 @@ def test_what_tidies_up_comes_with_what_it_tidies_up() -> None:
     assert list(select(PARTS, ["e2e"])) == ["up", "e2e-runs", "down"]
 
 
+@pytest.mark.parametrize("name", [one.name for one in catalogue.TEST if one.always])
+def test_nothing_is_tidied_up_before_each_that_needs_it_is_over(name: str) -> None:
+    """By its own word: whatever else it comes after may not be run this time."""
+    part = by_name(catalogue.TEST)[name]
+    users = {one.name for one in catalogue.TEST if one.check and set(one.needs) & set(part.needs)}
+    assert users
+    assert users <= set(part.after)
+
+
 def test_an_unknown_part_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(PartsError, match="no part 'lnt'; there are: venv, lint-go"):
         select(PARTS, ["lnt"])
