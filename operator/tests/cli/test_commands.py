@@ -990,6 +990,30 @@ def test_interrupted_says_how_to_come_back(
     assert "laptime cancel demo -n other" in out
 
 
+def test_interrupted_while_a_file_is_applied_says_that_the_run_may_be_there(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    apply_run = Cluster.apply_run
+
+    def interrupted(cluster: Cluster, *arguments: Any) -> None:
+        apply_run(cluster, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cluster, "apply_run", interrupted)
+    code, out, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 130
+    assert "Deleting the finished run demo and its results." in out
+    assert "The run may have been applied by now. Come back:  laptime watch demo" in out
+    assert "End it:      laptime cancel demo" in out
+
+
 @pytest.fixture
 def prod(kubeconfig: Path) -> tuple[str, ...]:
     """The options of a cluster that is not the one of the current context."""

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from laptime.api import KIND
 from laptime.api.status import State
 from laptime.cli.display import Display
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import Mistake, NewerVersion, NotAllowed, Unreachable
 from laptime.cli.patience import PATIENCE_SECONDS, patiently
 from laptime.cli.progress import Tracker, warnings
 from laptime.cli.runs import Run, UnreadStatus
+from laptime.cli.signals import INTERRUPTED
 
 POLL_SECONDS = 0.5
 _MOST_POLL_SECONDS = 5.0
@@ -34,6 +35,10 @@ OPERATOR_HINT = (
 
 class NotOver(Mistake):
     """A run took longer than somebody would wait for it."""
+
+
+LEFT = (*INTERRUPTED, NotOver, NewerVersion, NotAllowed, Unreachable)
+"""What ends the looking at a run, which may go on."""
 
 
 def goes_on(ended: BaseException) -> bool:

@@ -16,6 +16,7 @@ import typer
 
 from laptime.cli.completion import run_names
 from laptime.cli.mistakes import Mistake
+from laptime.cli.signals import end_as_by_ctrl_c
 
 # The Kubernetes client takes a second to load: it is imported where it is used.
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ OutputOption = Annotated[
 
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """Return a connection; Mistake when there is no cluster to talk to."""
+    # Before the client writes a key into a file.
+    end_as_by_ctrl_c()
     from laptime.cli.cluster_access import Cluster
 
     cluster = Cluster.connect(kubeconfig, context)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from laptime.cli.mistakes import Mistake, NewerVersion, NotAllowed, Unreachable
+from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -26,6 +26,7 @@ from laptime.cli.options import (
     namespace_of,
     program_name,
 )
+from laptime.cli.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,7 +143,12 @@ def measured(
             )
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
-    applied = patiently(partial(cluster.apply_file, namespace, manifest, manifest.run))
+    try:
+        applied = patiently(partial(cluster.apply_file, namespace, manifest, manifest.run))
+    except INTERRUPTED:
+        there = f"{manifest.name}{where(cluster, namespace)}"
+        _say_the_way_back(console, "The run may have been applied by now.", there)
+        raise
     if applied.over:
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
@@ -231,7 +237,7 @@ def _followed(
     `judge` is shown the run whenever it has begun with something, and may raise Mistake.
     """
     from laptime.cli.display import open_display
-    from laptime.cli.follow import NotOver, follow, goes_on
+    from laptime.cli.follow import LEFT, follow, goes_on
 
     judged: object = None
 
@@ -250,17 +256,22 @@ def _followed(
             return follow(
                 look, display, cluster.turns_before, longest=longest, chosen=cluster.chosen
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion, NotAllowed, Unreachable) as ended:
-        there, program = f"{name}{where(cluster, namespace)}", program_name()
+    except LEFT as ended:
         if goes_on(ended):
-            console.print(
-                f"The run goes on in the cluster. Come back:  {program} watch {there}\n"
-                f"                           End it:      {program} cancel {there}",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+            there = f"{name}{where(cluster, namespace)}"
+            _say_the_way_back(console, "The run goes on in the cluster.", there)
         raise
+
+
+def _say_the_way_back(console: Console, lead: str, there: str) -> None:
+    program = program_name()
+    console.print(
+        f"{lead} Come back:  {program} watch {there}\n"
+        f"                           End it:      {program} cancel {there}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _report(cluster: Cluster, over: Run, output: Output, other: str | None = None) -> NoReturn:

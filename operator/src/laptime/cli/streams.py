@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from typing import Any, TextIO
 
 
-class _Pipe(io.FileIO):
-    """A pipe or file; what its reader (head, grep -q) has no more use for is dropped."""
+class _Stream(io.FileIO):
+    """What is written to; what its reader has no more use for is dropped."""
+
+    def __init__(self, descriptor: int, gone: tuple[int, ...]) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._gone = gone
 
     def write(self, data: Any, /) -> int:
         """Write bytes, and return how many; all of them where nobody reads any more."""
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in self._gone:
+                raise
             return memoryview(data).nbytes
 
 
 def open_streams() -> None:
     """Let neither a letter nor a reader that is gone end a command.
 
-    A letter that the encoding of a terminal or a pipe lacks is printed as `?`.
+    A reader is another program (head, grep -q) or a terminal, which may be closed. A letter that
+    the encoding of a terminal or a pipe lacks is printed as `?`.
     """
     sys.stdout, sys.stderr = (_patient(one) for one in (sys.stdout, sys.stderr))
 
@@ -31,7 +39,7 @@ def _patient(stream: TextIO) -> TextIO:
         # Closed from the beginning, or somebody else's.
         return stream
     stream.reconfigure(errors="replace")
-    if stream.isatty():
-        return stream
-    pipe = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
-    return io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=True)
+    # Of a file EIO is a disk that fails.
+    gone = (errno.EPIPE, errno.EIO) if stream.isatty() else (errno.EPIPE,)
+    writer = io.BufferedWriter(_Stream(stream.fileno(), gone))
+    return io.TextIOWrapper(writer, stream.encoding, stream.errors, line_buffering=True)

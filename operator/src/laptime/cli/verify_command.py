@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.cli.mistakes import Mistake, NewerVersion, NotAllowed, Unreachable
+from laptime.cli.mistakes import Mistake
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -156,7 +156,7 @@ def _followed(
 ) -> Run:
     """Apply the run that checks, and return it when it is over."""
     from laptime.cli.display import open_display
-    from laptime.cli.follow import NotOver, follow, goes_on
+    from laptime.cli.follow import LEFT, follow, goes_on
     from laptime.cli.patience import patiently
     from laptime.cli.printing import PlainConsole
 
@@ -191,7 +191,7 @@ def _followed(
                 longest=longest,
                 chosen=cluster.chosen,
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion, NotAllowed, Unreachable) as ended:
+    except LEFT as ended:
         if goes_on(ended):
             console.print(
                 f"It goes on in the cluster. Delete it:  {delete}",
