@@ -100,6 +100,67 @@ def test_right_answers_are_right_when_the_cluster_was_out_of_reach(
     assert RUN not in fake.objects
 
 
+@pytest.mark.parametrize(("found", "code"), [("Verified", 0), ("Failed", 1)])
+def test_answers_are_shown_to_who_may_not_delete_the_check(
+    found: str,
+    code: int,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers_of(fake, "fastapi", RIGHT)
+    answers_of(fake, "axum", RIGHT if found == "Verified" else WRONG)
+    fake.statuses = [status("Succeeded", fastapi="Verified", axum=found)]
+    answer = fake.answer
+
+    def forbidden(method: str, path: str, body: bytes) -> Any:
+        refused = {"kind": "Status", "message": "benchmarkruns is forbidden"}
+        return (403, refused) if method == "DELETE" else answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", forbidden)
+    said = laptime("verify", manifest_file, "--kubeconfig", kubeconfig, "-o", "json")
+    assert said[0] == code
+    assert [one["right"] for one in json.loads(said[1])] == [True, code == 0]
+    assert "Could not delete BenchmarkRun demo-verify: not allowed." in said[2]
+    delete = f"kubectl delete br demo-verify -n team --kubeconfig {kubeconfig}"
+    assert f"demo-verify stays. Delete it:  {delete}\n" in said[2]
+
+
+@pytest.mark.parametrize(("found", "code"), [("Verified", 0), ("Failed", 1)])
+def test_the_verdict_is_said_to_who_may_not_read_the_answers(
+    found: str, code: int, laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    fake.statuses = [status("Succeeded", fastapi="Verified", axum=found)]
+    fake.may_list_results = False
+    said = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert said[0] == code
+    assert "fastapi: all answers are right\n" in said[1]
+    wrong = "axum: WrongStatus: server axum: GET /: no\n"
+    assert (wrong if code else "axum: all answers are right\n") in said[1]
+    assert "The answers cannot be shown: Could not read the results of demo-verify" in said[2]
+    assert RUN not in fake.objects
+
+
+def test_who_interrupts_the_deletion_of_a_check_is_told_how_it_is_done(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    fake.statuses = [status("Succeeded", fastapi="Verified", axum="Verified")]
+    monkeypatch.setattr("laptime.cli.cluster_access.Cluster.delete_run", interrupt)
+    code, out, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 130
+    assert "axum: all answers are right" in out
+    assert "demo-verify stays. Delete it:  kubectl delete br demo-verify -n team" in err
+
+
 def test_it_is_kept_where_that_is_asked_for(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:

@@ -28,6 +28,7 @@ from laptime.cli.options import (
     namespace_of,
     program_name,
 )
+from laptime.cli.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,28 +99,57 @@ def verify(
     from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
     from laptime.cli.patience import patiently
+    from laptime.cli.printing import say
 
     longest = longest_of(timeout)
     manifest = read_manifest(file)
     if address is not None:
         if keep or servers:
             raise Mistake("--keep and --server are for servers in a cluster: leave --address out")
-        _show(*_at(address, manifest), output)
-        return
+        raise typer.Exit(_show(*_at(address, manifest), output))
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
     wanted = checking(manifest.run, servers or [])
     run = _followed(cluster, target, manifest, wanted, output, longest)
-    answers = patiently(partial(cluster.answers, run))
-    if not keep:
-        patiently(partial(cluster.delete_run, run))
     began = run.status.scenario_hash is not None
-    if began and (other := other_work(manifest, run)) is not None:
+    other = other_work(manifest, run) if began else None
+    stays = f"{run.name} stays. Delete it:  {_deletion(cluster, target, run.name)}"
+    code = 1
+    try:
+        if other is None:
+            code = _show(_answers(cluster, run), _verdicts(run), output)
+        if not keep:
+            patiently(partial(cluster.delete_run, run))
+    except Mistake as mistake:
+        # What was found out is said by then: it took minutes.
+        say(f"{mistake}\n{stays}", err=True)
+    except INTERRUPTED:
+        say(stays, err=True)
+        raise
+    if other is not None:
         raise Mistake(
             f"{run.name} checked other work than that of its file: {other} Somebody changed what "
             "is in the cluster under that name meanwhile: give it a name of its own in the file."
         )
-    _show(answers, _verdicts(run), output)
+    raise typer.Exit(code)
+
+
+def _answers(cluster: Cluster, run: Run) -> dict[str, list[CheckedAnswer]]:
+    """Return the answers of servers; none where they cannot be had: the status has the verdict."""
+    from laptime.cli.patience import patiently
+    from laptime.cli.printing import say
+
+    try:
+        return patiently(partial(cluster.answers, run))
+    except Mistake as mistake:
+        say(f"The answers cannot be shown: {mistake}", err=True)
+        return {}
+
+
+def _deletion(cluster: Cluster, namespace: str, name: str) -> str:
+    """Return the command that deletes a run."""
+    # With the namespace in any case: what is deleted is gone.
+    return f"kubectl delete br {name} -n {namespace}{cluster.chosen}"
 
 
 def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
@@ -162,8 +192,7 @@ def _followed(
 
     name = str(wanted["metadata"]["name"])
     about = str(manifest.run["metadata"]["name"])
-    # With the namespace in any case: what is deleted is gone.
-    delete = f"kubectl delete br {name} -n {namespace}{cluster.chosen}"
+    delete = _deletion(cluster, namespace, name)
     before = cluster.run(namespace, name)
     if before is not None:
         if before.spec is None or not before.spec.verify_only:
@@ -273,8 +302,8 @@ def _scenario(manifest: Manifest) -> Scenario:
 
 def _show(
     answers: dict[str, list[CheckedAnswer]], verdicts: dict[str, str | None], output: Output
-) -> None:
-    """Print the answers; raises typer.Exit with 1 when one was wrong."""
+) -> int:
+    """Print the answers, and return the exit code: 1 when one was wrong."""
     from laptime.cli.printing import print_all, print_document
 
     if output is not Output.TABLE:
@@ -291,8 +320,7 @@ def _show(
     else:
         for name, wrong in verdicts.items():
             print_all(_lines(name, answers.get(name, []), wrong))
-    if not verdicts or any(wrong is not None for wrong in verdicts.values()):
-        raise typer.Exit(1)
+    return int(not verdicts or any(wrong is not None for wrong in verdicts.values()))
 
 
 def _lines(name: str, answers: Sequence[CheckedAnswer], wrong: str | None) -> Iterator[Any]:
@@ -302,7 +330,9 @@ def _lines(name: str, answers: Sequence[CheckedAnswer], wrong: str | None) -> It
     if answers:
         yield _table(answers)
     if wrong is None:
-        yield Text(f"{name}: all {right} answers are right")
+        # The verdict is that of the status: it stands also where the answers cannot be had.
+        many = f"{right} " if answers else ""
+        yield Text(f"{name}: all {many}answers are right")
     elif answers:
         yield Text(f"{name}: {right} of {len(answers)} answers are right. {wrong}")
     else:
