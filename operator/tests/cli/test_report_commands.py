@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -182,6 +183,9 @@ class TestReport:
         environment = page.by_id("environment").text
         assert "axum@sha256:0123" in environment
         assert "v1.34.1" in environment
+        # As a shell does with what is there.
+        _, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert err == "Replaced demo.html\n"
 
     def test_profiles_are_drawn_anew_from_their_stacks(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
@@ -431,7 +435,58 @@ class TestFolded:
             text = (tmp_path / "all" / f"{trial}-0a1b2c3d" / "generator.b64").read_text()
             assert document_of(text) == document_of(payload)
 
-    @pytest.mark.parametrize("name", ["../up", "/etc/up", "a/../../up", ".."])
+    def test_what_was_stored_of_an_earlier_run_is_not_among_it(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        def contents() -> dict[Path, str]:
+            return {file: file.read_text() for file in folder.rglob("*") if file.is_file()}
+
+        folder = tmp_path / "all"
+        arguments = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+        store(fake)
+        fold(fake)
+        assert laptime(*arguments, "--stored", folder)[0] == 0
+        # As by --again, with fewer repetitions: some of the earlier trials would stay.
+        store(fake, recording=SMALL)
+        fold(fake)
+        before = contents()
+        code, _, err = laptime(*arguments, "--stored", folder)
+        assert code == 1
+        uid = fake.objects["/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"][
+            "metadata"
+        ]["uid"]
+        assert re.search(rf"{folder}/.*/generator.b64 was not written for this run", err)
+        assert f"write --stored demo-{uid}, or delete what is there" in err
+        assert contents() == before
+        # So it is in what an earlier version wrote.
+        (folder / "laptime-run.json").unlink()
+        assert laptime(*arguments, "--stored", folder)[0] == 1
+
+    def test_a_run_is_written_again_without_what_it_has_no_more(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "all"
+        store(fake)
+        command = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig, "--stored", folder)
+        assert laptime(*command)[0] == 0
+        (folder / "notes.txt").write_text("somebody's own")
+        record = json.loads((folder / "laptime-run.json").read_text())
+        record["files"] += ["../kubeconfig", str(kubeconfig)]
+        (folder / "laptime-run.json").write_text(json.dumps(record))
+        (path, *_) = (path for path in fake.objects if path.endswith("-0a1b2c3d"))
+        del fake.objects[path]
+        code, _, err = laptime(*command)
+        assert code == 0, err
+        assert not (folder / path.rsplit("/", 1)[1]).exists()
+        assert (folder / "notes.txt").exists()
+        assert kubeconfig.exists()
+        assert json.loads((folder / "laptime-run.json").read_text())["files"] == sorted(
+            str(file.relative_to(folder))
+            for file in folder.rglob("*")
+            if file.is_file() and file.name not in ("notes.txt", "laptime-run.json")
+        )
+
+    @pytest.mark.parametrize("name", ["../up", "/etc/up", "a/../../up", "..", "laptime-run.json"])
     def test_no_name_leads_out_of_the_folder(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path, name: str
     ) -> None:

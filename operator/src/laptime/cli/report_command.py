@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
     from laptime.cli.runs import Run
 
 STDOUT = Path("-")
+_RECORD = Path("laptime-run.json")
+"""In a folder with what a run has stored: which run that is, and which files are its."""
+_SHORT = 8
+"""Characters of a uid that tell two runs of a name apart."""
 
 
 class ReportFormat(StrEnum):
@@ -104,11 +111,12 @@ def report(
     if file is None or file == STDOUT:
         say(text)
         return
+    done = "Replaced" if file.is_file() else "Wrote"
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Mistake(f"Cannot write {file}: {error.strerror}") from error
-    say(f"Wrote {shlex.quote(str(file))}", err=True)
+    say(f"{done} {shlex.quote(str(file))}", err=True)
 
 
 def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
@@ -137,16 +145,25 @@ def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
 
 
 def _write_stored(cluster: Cluster, found: Run, folder: Path) -> None:
-    """Write the files of the run, and those of each ConfigMap to a folder of its name."""
+    """Write the files of the run, and those of each ConfigMap to a folder of its name.
+
+    Raises:
+        Mistake: the folder has what another run has stored, or cannot be written.
+    """
     archive = cluster.stored(found)
     texts = {Path(name): text for name, text in archive.files.items()}
     for one in archive.objects:
         for key, text in (one.get("data") or {}).items():
             texts[Path(one["metadata"]["name"]) / key] = text
-    for path, text in texts.items():
+    for path in texts:
         # Whoever may write ConfigMaps may have changed the names.
-        if path.is_absolute() or any(set(part) <= {"."} for part in path.parts):
+        if path.is_absolute() or any(set(part) <= {"."} for part in path.parts) or path == _RECORD:
             raise Mistake(f"The run has stored something under a name that is none: {path}")
+    record = {"run": found.name, "namespace": found.namespace, "uid": found.uid}
+    about = json.dumps(record | {"files": sorted(map(str, texts))}, indent=1)
+    _make_room(folder, found, {_RECORD, *texts})
+    # The record first: of what is cut off it is known whose it is.
+    for path, text in {_RECORD: about, **texts}.items():
         file = folder / path
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -154,6 +171,44 @@ def _write_stored(cluster: Cluster, found: Run, folder: Path) -> None:
         except OSError as error:
             raise Mistake(f"Cannot write {file}: {error.strerror}") from error
     typer.echo(f"Wrote {len(texts)} files to {shlex.quote(str(folder))}", err=True)
+
+
+def _make_room(folder: Path, found: Run, wanted: Collection[Path]) -> None:
+    """Delete what was written to a folder for this run before, and is not `wanted` any more.
+
+    Raises:
+        Mistake: there are files that were not written for this run.
+    """
+    ours = _recorded(folder, found)
+    names = {path.name for path in wanted}
+    there = sorted([*folder.glob("*"), *folder.glob("*/*")])
+    for file in there:
+        if file.name in names and file.relative_to(folder) not in ours and file.is_file():
+            raise Mistake(
+                f"{file} was not written for this run, and figures of two runs are not mixed: "
+                f"write --stored {found.name}-{found.uid[:_SHORT]}, or delete what is there"
+            )
+    for file in there:
+        if file.relative_to(folder) in ours.difference(wanted):
+            try:
+                file.unlink()
+            except OSError as error:
+                raise Mistake(f"Cannot delete {file}: {error.strerror}") from error
+            with contextlib.suppress(OSError):
+                # Unless something else is in it.
+                file.parent.rmdir()
+
+
+def _recorded(folder: Path, found: Run) -> set[Path]:
+    """Return what was written to a folder for this very run: nothing where it has another one's."""
+    try:
+        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        if record["uid"] != found.uid:
+            return set()
+        return {_RECORD, *map(Path, record["files"])}
+    except (OSError, ValueError, LookupError, TypeError):
+        # There is none, or somebody has written another one.
+        return set()
 
 
 def _format_of(file: Path | None) -> ReportFormat:
