@@ -22,6 +22,7 @@ from laptime.cli.runs import parse_run
 from laptime.cli.validate_command import violations
 from laptime.cli.verify_command import checking
 from tests.cli.api_servers import Answer, Asked, Orders, serving
+from tests.verification.http2_server import http2_server
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo-verify"
@@ -31,6 +32,15 @@ RIGHT = CheckedAnswer(
 WRONG = RIGHT.model_copy(
     update={"check": "one", "answered": "404", "right": False, "said": "WrongStatus: GET /: no"}
 )
+DESK = {
+    "apiVersion": "laptime.dev/v1alpha1",
+    "kind": "BenchmarkScenario",
+    "metadata": {"name": "desk"},
+    "spec": {
+        "requests": [{"name": "front", "path": "/"}],
+        "checks": [{"name": "front", "path": "/", "contentType": "application/json"}],
+    },
+}
 
 
 def status(state: str, **servers: str) -> dict[str, Any]:
@@ -211,16 +221,7 @@ def test_answers_to_the_questions_of_another_scenario_are_not_shown(
 ) -> None:
     manifest = yaml.safe_load(manifest_file.read_text())
     manifest["spec"]["scenario"] = "desk"
-    scenario = {
-        "apiVersion": manifest["apiVersion"],
-        "kind": "BenchmarkScenario",
-        "metadata": {"name": "desk"},
-        "spec": {
-            "requests": [{"name": "front", "path": "/"}],
-            "checks": [{"name": "front", "path": "/", "contentType": "text/html"}],
-        },
-    }
-    manifest_file.write_text(yaml.safe_dump_all([scenario, manifest]))
+    manifest_file.write_text(yaml.safe_dump_all([DESK, manifest]))
     answers_of(fake, "axum", RIGHT)
     fake.statuses = [status("Succeeded", axum="Verified") | {"scenarioHash": "of somebody else"}]
     code, out, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
@@ -372,6 +373,28 @@ def test_an_address_is_checked_from_here(
         "200 application/json\nmeets: object with access_token, token_type\nhas {{token}}"
     )
     assert shown["read-order"]["request"] == "GET /orders/{{orderId}}"
+
+
+@pytest.mark.parametrize("loads", [["http1"], ["http2"], ["http1", "http2"]])
+def test_an_address_is_checked_over_what_the_loads_speak(
+    loads: list[str], laptime: Laptime, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    (load,) = manifest["spec"]["loads"]
+    manifest["spec"]["loads"] = [{**load, "name": one, "protocol": one} for one in loads]
+    manifest["spec"]["scenario"] = "desk"
+    file = written(tmp_path, DESK, manifest)
+    both = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+    with http2_server(
+        lambda _: (200, "application/json", b"{}"), http1=both + b"Connection: close\r\n\r\n{}"
+    ) as address:
+        code, out, _ = laptime("verify", file, "--address", address)
+    assert (code, f"all {len(loads)} answers are right" in out) == (0, True), out
+    with serving(lambda _: Answer(json={})) as address:
+        code, out, _ = laptime("verify", file, "--address", address)
+    second = "http2" in loads
+    assert code == int(second), out
+    lacks = "WrongProtocol: it takes connections, and does not answer over HTTP/2: have the server"
+    assert (lacks in out.replace("\n", " ")) is second
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from laptime.api.answers import CheckedAnswer
+    from laptime.api.loads import Protocol
     from laptime.catalog import Scenario
     from laptime.cli.cluster_access import Cluster
     from laptime.cli.manifest_file import Manifest
@@ -264,10 +265,20 @@ def _at(
         checks=scenario.checks,
         values=scenario.check_values,
         bodies=scenario.bodies_asked_for,
+        protocols=_protocols(manifest),
     )
     verdict = verify_answers(task, client=Client.of(os.environ), show=answers.append)
     wrong = None if verdict.ok else f"{verdict.reason}: {verdict.message}"
     return {address: answers}, {address: wrong}
+
+
+def _protocols(manifest: Manifest) -> list[Protocol]:
+    """Return over which protocols the loads of a run are sent, as in a run."""
+    from laptime.api.loads import Protocol
+
+    loads = (manifest.run.get("spec") or {}).get("loads") or []
+    said = [one.get("protocol", Protocol.HTTP1) for one in loads if isinstance(one, dict)]
+    return [one for one in Protocol if one in said] or [Protocol.HTTP1]
 
 
 def _check_address(address: str) -> None:

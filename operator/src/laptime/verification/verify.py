@@ -249,6 +249,8 @@ def _wait_over(
     """
     if task.health_path is None:
         wait_until_connected(task.target, task.wait_seconds)
+        if protocol is Protocol.HTTP2 and _lacks_http2(asking):
+            raise _wrong_protocol(task, "it takes connections")
     elif protocol is Protocol.HTTP2:
         with _asking(task, client, trusted, Protocol.HTTP1) as older:
             _wait_for_http2(asking, older, task, task.health_path)
@@ -262,18 +264,36 @@ def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path:
     Raises:
         Wrong: it is not in time, or over HTTP/1.1 alone.
     """
-    secured = task.target.startswith("https:")
-    if secured:
+    if task.target.startswith("https:"):
         spoken = wait_until_healthy(asking, task.wait_seconds, path) == "HTTP/2"
     else:
         spoken = _healthy_first(asking, older, task, path)
     if not spoken:
-        instead = "choose h2 by ALPN" if secured else "speak h2c, with prior knowledge"
-        raise Wrong(
-            "WrongProtocol",
-            f"GET {path} answers 200 over HTTP/1.1, and does not answer over HTTP/2: "
-            f"have the server {instead}, or write protocol: http1",
-        )
+        raise _wrong_protocol(task, f"GET {path} answers 200 over HTTP/1.1")
+
+
+def _lacks_http2(asking: httpx.Client) -> bool:
+    """Whether a server that takes connections answers nothing at all over HTTP/2."""
+    try:
+        # Its body may be long, and says nothing.
+        with asking.stream("GET", "/") as answer:
+            return answer.http_version != "HTTP/2"
+    except httpx.ConnectError:
+        # Such as a certificate that nobody trusts: the first check says so.
+        return False
+    except httpx.HTTPError:
+        return True
+
+
+def _wrong_protocol(task: Task, does: str) -> Wrong:
+    instead = "speak h2c, with prior knowledge"
+    if task.target.startswith("https:"):
+        instead = "choose h2 by ALPN"
+    return Wrong(
+        "WrongProtocol",
+        f"{does}, and does not answer over HTTP/2: have the server {instead}, or write "
+        "protocol: http1",
+    )
 
 
 def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> bool:
