@@ -72,6 +72,8 @@ class FakeApiServer:
         self.requests: list[tuple[str, str]] = []
         self.accepted: list[str] = []
         """What answers each request asked for."""
+        self.impersonated: list[dict[str, str]] = []
+        """As whom each request acts, by the headers that say it."""
         self.applied: list[dict[str, Any]] = []
         self.refuse: tuple[int, dict[str, Any] | str] | None = None
         self.refuse_judged: tuple[int, dict[str, Any] | str] | None = None
@@ -265,6 +267,8 @@ def api_server() -> Iterator[tuple[FakeApiServer, int]]:
         def do_any(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             fake.accepted.append(self.headers.get("Accept", ""))
+            acts_as = {key: one for key, one in self.headers.items() if key.startswith("Imp")}
+            fake.impersonated.append(acts_as)
             body = self.rfile.read(length)
             if fake.token is not None and self.headers["Authorization"] != f"Bearer {fake.token}":
                 status, answer = UNAUTHORIZED

@@ -550,6 +550,102 @@ def test_a_token_that_is_renewed_outside_is_read_anew(
     assert "demo: Succeeded" in out
 
 
+PLUGIN = """#!/bin/sh
+echo asked >>asked
+if [ "$(wc -l <asked)" = 2 ]; then echo 'no network' >&2; exit 1; fi
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+echo '"status": {"token": "'"$(cat token)"'"}}'
+"""
+
+
+def test_a_plugin_that_fails_once_is_asked_again(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    finished_status: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin, token = tmp_path / "plugin", tmp_path / "token"
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o755)
+    token.write_text("first")
+    asked = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}
+    written = yaml.safe_load(kubeconfig.read_text())
+    written["users"][0]["user"] = {"exec": asked}
+    kubeconfig.write_text(yaml.safe_dump(written))
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    fake.statuses = [*[{"state": "Running"}] * 6, finished_status]
+    fake.token = "first"
+    answer = fake.answer
+
+    def renewed(method: str, path: str, body: bytes) -> Any:
+        if len(fake.statuses) == 3:
+            fake.token = "second"
+            token.write_text("second")
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", renewed)
+    code, out, err = laptime("watch", "demo", "--timeout", "9s", "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert "! The plugin of the kubeconfig gives no credentials; trying again" in out
+    assert (tmp_path / "asked").read_text() == "asked\n" * 3
+
+
+def acting(kubeconfig: Path, said: dict[str, Any]) -> None:
+    """Have the user of a kubeconfig act as somebody else."""
+    written = yaml.safe_load(kubeconfig.read_text())
+    written["users"][0]["user"] = {"token": "mine", **said}
+    kubeconfig.write_text(yaml.safe_dump(written))
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ({}, {}),
+        ({"as": "dev"}, {"Impersonate-User": "dev"}),
+        (
+            {"as": "dev", "as-uid": "7", "as-groups": ["team"]},
+            {"Impersonate-User": "dev", "Impersonate-Uid": "7", "Impersonate-Group": "team"},
+        ),
+    ],
+)
+def test_who_acts_as_somebody_else_has_no_more_rights_here(
+    said: dict[str, Any],
+    sent: dict[str, str],
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    acting(kubeconfig, said)
+    fake.statuses = [finished_status]
+    code, _, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert {method for method, _ in fake.requests} >= {"GET", "PATCH"}
+    assert fake.impersonated == [sent] * len(fake.requests)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"as": "dev", "as-groups": ["team", "other"]},
+        {"as": "dev", "as-user-extra": {"scopes": ["view"]}},
+        {"as-groups": ["team"]},
+    ],
+)
+def test_who_acts_as_somebody_else_in_a_way_that_cannot_be_sent_is_told_so(
+    said: dict[str, Any], laptime: Laptime, fake: Any, kubeconfig: Path
+) -> None:
+    acting(kubeconfig, said)
+    code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "User test of the kubeconfig acts as somebody else in a way that cannot be sent" in err
+    assert not fake.requests
+
+
 def test_new_credentials_are_those_of_the_same_cluster(
     fake: Any, kubeconfig: Path, token_file: Path
 ) -> None:

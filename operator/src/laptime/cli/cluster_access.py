@@ -97,6 +97,7 @@ class Cluster:
         configuration.retries = False
         path = None if kubeconfig is None else str(kubeconfig)
         pinned, of_pod = context, False
+        acts_as: dict[str, str] = {}
         if path and not kubeconfig_exists(path):
             raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
         try:
@@ -117,7 +118,9 @@ class Cluster:
                 files.config, pinned, config_base_path=None, config_persister=files.save_changes
             )
             loader.load_and_set(configuration)
-            namespace = str(loader.current_context["context"].get("namespace") or "default")
+            chosen = loader.current_context["context"]
+            namespace = str(chosen.get("namespace") or "default")
+            acts_as = _impersonation(files.config["users"], chosen.get("user"))
         except (yaml.YAMLError, ValueError, OSError) as error:
             # A value that is base64, and was not filled in, is a ValueError.
             raise Mistake(f"Cannot read the kubeconfig: {error}") from error
@@ -126,12 +129,18 @@ class Cluster:
             raise Mistake("Cannot read the kubeconfig: it is none (kind: Config)") from error
         except ConfigException as error:
             namespace = cls._connect_in_pod(configuration, error, of_pod=of_pod)
-        return cls(client.ApiClient(configuration), namespace, (kubeconfig, pinned))
+        api = client.ApiClient(configuration)
+        for header, value in acts_as.items():
+            api.set_default_header(header, value)
+        return cls(api, namespace, (kubeconfig, pinned))
 
     def _renew(self) -> bool:
         """Take the credentials that there are by now, and return whether there are any.
 
         A token or a certificate may be renewed outside, and holds for less than a run may take.
+
+        Raises:
+            Unreachable: the plugin has failed, of which the client says nothing but in its log.
         """
         try:
             anew = Cluster.connect(*self._source)
@@ -139,8 +148,15 @@ class Cluster:
             return False
         if anew.server != self.server:
             return False
+        if self._says_who_asks and not anew._says_who_asks:
+            raise Unreachable("The plugin of the kubeconfig gives no credentials")
         self._custom, self._core = anew._custom, anew._core
         return True
+
+    @property
+    def _says_who_asks(self) -> bool:
+        configuration = self._core.api_client.configuration
+        return bool(configuration.api_key or configuration.cert_file)
 
     @staticmethod
     def _connect_in_pod(
@@ -692,6 +708,31 @@ def _current_context(files: KubeConfigMerger) -> str | None:
     """Return the context that kubectl takes: of several files that of the first that names one."""
     named = (one.get("current-context") for one in files.config_files.values())
     return next(filter(None, named), None)
+
+
+def _impersonation(users: Any, name: str | None) -> dict[str, str]:
+    """Return the headers by which a user of a kubeconfig acts as somebody else.
+
+    The client leaves it out, and so would act with all that the user may do.
+
+    Raises:
+        Mistake: the client cannot send it, which has one value for each header.
+    """
+    found = users.get_with_name(name, safe=True)
+    user = (found.value.get("user") if found is not None else None) or {}
+    groups = user.get("as-groups") or [None]
+    headers = {
+        "Impersonate-User": user.get("as"),
+        "Impersonate-Uid": user.get("as-uid"),
+        "Impersonate-Group": groups[0],
+    }
+    said = {header: str(one) for header, one in headers.items() if one}
+    if len(groups) > 1 or user.get("as-user-extra") or (said and not user.get("as")):
+        raise Mistake(
+            f"User {name} of the kubeconfig acts as somebody else in a way that cannot be sent "
+            "from here: as, as-uid and one of as-groups can be. Choose another context"
+        )
+    return said
 
 
 def _same_content(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
