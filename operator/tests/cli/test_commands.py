@@ -924,6 +924,34 @@ def test_a_config_map_that_is_as_it_shall_be_is_left_alone_whoever_made_it(
     assert [document["kind"] for document in fake.applied] == ["BenchmarkRun"]
 
 
+@pytest.mark.parametrize("theirs", ["export default () => {}", "export {}"])
+def test_a_config_map_that_another_job_makes_in_this_moment_is_used_or_left_alone(
+    theirs: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_script: Path,
+    finished_status: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.statuses = [finished_status]
+    answer = fake.answer
+
+    def taken(method: str, path: str, body: bytes) -> Any:
+        if method == "POST" and "dryRun" not in path:
+            fake.put(SCRIPT, {"data": {"script.js": theirs}})
+            return 409, {"kind": "Status", "message": 'configmaps "script" already exists'}
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", taken)
+    code, _, err = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    same = theirs == "export default () => {}"
+    assert code == int(not same), err
+    assert ("is in namespace team already, with other content" in err) is not same
+    assert [document["kind"] for document in fake.applied] == ["BenchmarkRun"] * same
+    assert fake.objects[SCRIPT]["data"] == {"script.js": theirs}
+
+
 def test_a_config_map_of_a_run_before_is_brought_up_to_date(
     laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, finished_status: Any
 ) -> None:

@@ -476,14 +476,26 @@ class Cluster:
         with _readable(f"apply ConfigMap {name}"):
             there = self._config_map_if_any(namespace, name)
             if there is None:
-                body: Any = manifest
-                self._core.create_namespaced_config_map(namespace, body, **options)
-            elif not _same_content(there, manifest):
+                there = self._created(namespace, manifest, options)
+            if not _same_content(there, manifest):
                 _refuse_what_is_not_ours(there, "ConfigMap", _CONTENT, self.chosen)
                 # With the version that was read: what was changed meanwhile is left as it is.
                 del there["metadata"]["managedFields"]
-                body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
+                body: Any = {**there, **{key: manifest.get(key) for key in _CONTENT}}
                 self._core.replace_namespaced_config_map(name, namespace, body, **options)
+
+    def _created(
+        self, namespace: str, manifest: dict[str, Any], options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Create a ConfigMap, and return it, or that which somebody has made in this moment."""
+        body: Any = manifest
+        try:
+            self._core.create_namespaced_config_map(namespace, body, **options)
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            return self._config_map(namespace, str(manifest["metadata"]["name"]))
+        return manifest
 
     def config_map_texts(self, namespace: str, name: str) -> dict[str, str | None]:
         """Return what a ConfigMap holds, by key; None for what is no text (`binaryData`).
