@@ -1138,6 +1138,32 @@ def test_interrupted_while_a_file_is_applied_says_that_the_run_may_be_there(
     assert "End it:      laptime cancel demo" in out
 
 
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_who_is_to_sign_in_at_a_proxy_while_a_run_is_queued_is_told_the_way_back(
+    command: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Queued"}})
+    answer = fake.answer
+
+    def page(method: str, path: str, body: bytes) -> Any:
+        if path.startswith("/apis/laptime.dev/v1alpha1/benchmarkruns"):
+            return 200, "<html>sign in</html>"
+        return answer(method, path, body)
+
+    monkeypatch.setattr(fake, "answer", page)
+    what = manifest_file if command == "run" else "demo"
+    code, out, err = laptime(command, what, "--timeout", "9s", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "is no API server: it sends <html>sign in</html>" in err
+    assert "Come back:  laptime watch demo" in out
+
+
 @pytest.fixture
 def prod(kubeconfig: Path) -> tuple[str, ...]:
     """The options of a cluster that is not the one of the current context."""

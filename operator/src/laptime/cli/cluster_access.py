@@ -30,6 +30,7 @@ from laptime.cli.mistakes import (
     Mistake,
     NewerVersion,
     NotAccepted,
+    NotAllowed,
     Unreachable,
     explain_refusal,
     is_missing,
@@ -209,9 +210,9 @@ class Cluster:
         return parse_run(self._answer(found))
 
     def _answer(self, found: Any) -> Any:
-        """Return what the API server has sent; Mistake when it is a page, which a proxy sends."""
+        """Return what the API server has sent; NotAllowed: it is a page, which a proxy sends."""
         if isinstance(found, str):
-            raise Mistake(
+            raise NotAllowed(
                 f"What answers at {self.server} is no API server: it sends {found.strip()[:60]}\n"
                 "Is it a proxy where one has to sign in?"
             )
@@ -235,7 +236,7 @@ class Cluster:
             )
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return None
-        cards = {card.uid: card for card in map(card_of, found["items"])}
+        cards = {card.uid: card for card in map(card_of, self._answer(found)["items"])}
         mine = cards.get(run.uid)
         return turns_before(mine, cards.values()) if mine is not None and mine.waits else None
 
@@ -256,7 +257,7 @@ class Cluster:
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return []
         runs = []
-        for one in found["items"]:
+        for one in self._answer(found)["items"]:
             # Of another version of Laptime there may be some that this one cannot read.
             with contextlib.suppress(NewerVersion):
                 runs.append(parse_run(one))
@@ -268,7 +269,7 @@ class Cluster:
             found: Any = self._custom.list_namespaced_custom_object(
                 GROUP, VERSION, namespace, PLURAL, _request_timeout=timeout_seconds
             )
-        return [str(item["metadata"]["name"]) for item in found["items"]]
+        return [str(item["metadata"]["name"]) for item in self._answer(found)["items"]]
 
     def newest_runs(self, namespace: str, most: int) -> list[str]:
         """Return the names of the runs of a namespace that were applied last, the newest first."""
@@ -287,7 +288,7 @@ class Cluster:
                     _headers={"Accept": _METADATA_LIST},
                     _request_timeout=_TIMEOUT_SECONDS,
                 )
-                for item in found["items"]:
+                for item in self._answer(found)["items"]:
                     metadata = item["metadata"]
                     runs.append((metadata.get("creationTimestamp", ""), metadata["name"]))
                 following = found["metadata"].get("continue")
