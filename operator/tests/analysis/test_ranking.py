@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from laptime.analysis import summarise, wording
-from laptime.analysis.repeated import compared
 from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
 from laptime.api.spec import BenchmarkRunSpec
@@ -230,43 +229,6 @@ def test_a_percentile_among_failed_requests_is_no_figure_to_compare() -> None:
     assert row.latency is not None
     assert (row.latency.p50_seconds, row.latency.p99_seconds) == (0.002, None)
     assert wording.latency_figure(row.response_time(Metric.P99)) == "failed (5x)"
-
-
-@pytest.mark.parametrize("right", [0, 8])
-def test_a_repetition_without_a_right_answer_leaves_no_percentile_to_rank(right: int) -> None:
-    """It is no better than one of which a few requests were right."""
-
-    def script(trial: Trial) -> Outcome:
-        if trial.server == "dead" or (trial.server, trial.repetition) == ("c", 3):
-            few = right if trial.server == "c" else 0
-            return Outcome(float(few), (5000,) * few, errors=400 - few)
-        times = {"a": 8000, "b": 9000, "c": 5000}[trial.server] + 10 * trial.repetition
-        return Outcome(1000.0, (times,) * 400)
-
-    spec = BenchmarkRunSpec.model_validate(
-        {**make_spec("a", "b", "c", "dead").to_wire(), "loads": OPEN}
-    )
-    trials, results, payloads = run(spec, script)
-    summary = summarise(spec, trials, results, payloads, None, {})
-    assert summary.fastest == "a"
-    assert "under open no p99, since requests failed: c" in summary.verdict
-    assert "under open without a right answer: dead" in summary.verdict
-    assert [row.rank for row in summary.rows] == [1, 2, None, None]
-    c, dead = summary.rows[2:]
-    assert (c.factor, dead.latency_figures) == (None, None)
-    shown = [wording.latency_figure(c.response_time(one)) for one in (Metric.P50, Metric.P99)]
-    assert shown == ["failed (1x)", "failed (1x)"]
-    # Too few requests for a percentile of one repetition: that of all is not better either.
-    of_all = c.response_time(Metric.P999)
-    assert of_all is None or of_all.seconds is None
-    # Nor where it is asked which repetitions are to come.
-    metric, comparison = compared(spec, "open", results)
-    assert (metric, comparison.servers) == (Metric.P99, ["a", "b"])
-    # What it does in the other repetitions is known.
-    assert c.requests_per_second is not None
-    assert c.latency_figures is not None
-    assert c.latency_figures.mean is not None
-    assert c.latency_figures.mean.seconds is not None
 
 
 def test_one_repetition_claims_no_more_than_it_is() -> None:

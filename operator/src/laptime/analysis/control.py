@@ -40,7 +40,7 @@ def control_results(
             continue
         metric = compared_by(spec, load, results)
         logs = {
-            server: logs_of(cell.measured, metric)
+            server: logs_of(cell.counted, metric)
             for server, cell in ((name, control), (spec.baseline_name, baseline))
         }
         known = scores(logs, metric)

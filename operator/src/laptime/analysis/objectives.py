@@ -15,7 +15,7 @@ from laptime.analysis import wording
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import ROUNDING, interval_of, unbounded
 from laptime.analysis.looks import Looks
-from laptime.analysis.repeated import fewest_answers, is_silent, logs_of
+from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import CONFIDENCE
 from laptime.api.doubts import Bearing, bearing
@@ -111,8 +111,7 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None, look
     if figure is not None and figure.seconds is not None:
         own = _alone(figure.seconds, cell, metric, looks)
         figure = figure.model_copy(update={"seconds": own})
-    known = [(one.figures, one.has_rate) for one in cell.measured if one.figures]
-    trials = [one for one, counts in known if counts or is_silent(one)]
+    trials = [one.figures for one in cell.counted if one.figures]
     return _latency(objective, row, figure, trials, errors)
 
 

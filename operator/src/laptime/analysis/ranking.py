@@ -133,7 +133,7 @@ def _scores(
     spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell], metric: Metric, load: str
 ) -> dict[str, Logs]:
     logs = {
-        server.name: logs_of(cells[server.name, load].measured, metric)
+        server.name: logs_of(cells[server.name, load].counted, metric)
         for server in spec.servers
         if server.name != spec.control_name and (server.name, load) in cells
     }

@@ -68,33 +68,19 @@ def fewest_values(share: float) -> int:
 def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) -> Logs:
     """Return the logarithms of a figure by block, where there is one of the work.
 
-    Infinite where a response time fell among the requests without a right answer. So is a
-    percentile of a repetition all of whose requests did, if another one counts: it must not look
-    better for it than by a few right answers. Repetitions with too few requests for a percentile
-    are left out. `sent`: response times from when a request was really sent, which open loads have.
+    Infinite where a response time fell among the requests without a right answer. Repetitions with
+    too few requests for a percentile are left out. `sent`: response times from when a request was
+    really sent, which open loads have.
     """
-    found: dict[int, float] = {}
-    within, silent, counts, endless = [], [], False, False
+    found, within, endless = {}, [], False
     for result in results:
-        if result.figures is None:
-            continue
-        if is_silent(result.figures):
-            silent.append(block_of(result))
-        elif result.has_rate:
-            counts = True
+        if result.figures is not None and result.has_rate:
             log, half = _log(result.figures, metric, sent)
             if log is not None:
                 found[block_of(result)] = log
                 within.append(half)
                 endless |= metric is Metric.REQUESTS_PER_SECOND and _endless(result)
-    if counts and metric.share is not None:
-        found.update(dict.fromkeys(silent, math.inf))
     return Logs(found, math.fsum(within) / len(within) if within else 0.0, endless)
-
-
-def is_silent(figures: Figures) -> bool:
-    """Return whether there are requests, and none of them had a right answer."""
-    return 0 < figures.requests == figures.errors
 
 
 def logs_by_server(results: Iterable[TrialResult], load: str, metric: Metric) -> dict[str, Logs]:

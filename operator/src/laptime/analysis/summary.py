@@ -185,7 +185,7 @@ def _rows(
     looks = looks_of(spec)
 
     def over_repetitions(metric: Metric, sent: bool = False) -> dict[str, Repeated]:
-        found = {name: logs_of(cell.measured, metric, sent) for name, cell in of_load.items()}
+        found = {name: logs_of(cell.counted, metric, sent) for name, cell in of_load.items()}
         logs = {name: one for name, one in found.items() if one}
         return repeated(logs, metric, spec.baseline_name, spec.control_name, looks)
 

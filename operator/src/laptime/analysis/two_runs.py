@@ -25,10 +25,10 @@ from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, has_no_end, interval_of, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.relative import InBoth, beside, relative
-from laptime.analysis.repeated import fewest_answers, is_silent, logs_of
+from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
-from laptime.api.results import Interval, ResultRow, RowState, TrialResult
+from laptime.api.results import Figures, Interval, ResultRow, RowState, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 
 
@@ -271,7 +271,7 @@ def _counts(trials: Sequence[TrialResult]) -> dict[tuple[str, str], tuple[int, i
     found: dict[tuple[str, str], list[bool]] = {}
     for one in trials:
         if not one.lost:
-            counts = one.has_rate or (one.figures is not None and is_silent(one.figures))
+            counts = one.has_rate or (one.figures is not None and _is_silent(one.figures))
             found.setdefault((one.server, one.load), []).append(counts)
     return {pair: (sum(each), len(each)) for pair, each in found.items()}
 
@@ -537,7 +537,7 @@ def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric)
     """
     own = [one for one in trials if (one.server, one.load) == (server, load)]
     every = {block_of(one): one.figures for one in own if one.figures is not None}
-    silent = {block for block, one in every.items() if is_silent(one)}
+    silent = {block for block, one in every.items() if _is_silent(one)}
     counted = {block_of(one) for one in own if one.has_rate} | silent
     fewest = fewest_answers(metric)
     if metric.is_latency and any(
@@ -557,5 +557,10 @@ def _never_right(trials: Sequence[TrialResult]) -> set[tuple[str, str]]:
     answers: dict[tuple[str, str], list[bool]] = {}
     for one in trials:
         if one.figures is not None:
-            answers.setdefault((one.server, one.load), []).append(not is_silent(one.figures))
+            answers.setdefault((one.server, one.load), []).append(not _is_silent(one.figures))
     return {pair for pair, each in answers.items() if not any(each)}
+
+
+def _is_silent(figures: Figures) -> bool:
+    """Return whether it has requests, and none of them had a right answer."""
+    return 0 < figures.requests == figures.errors
