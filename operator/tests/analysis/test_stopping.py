@@ -17,6 +17,7 @@ from laptime.analysis.stopping import (
     loads_given_up,
     trials_so_far,
     widest_half_width,
+    without_figure,
     without_interval,
 )
 from laptime.api.attempts import Fault
@@ -97,6 +98,23 @@ def test_a_precision_is_not_called_reached_where_a_server_has_no_interval() -> N
     assert widest_half_width(spec, results, ["a", "b"]) is None
     assert without_interval(spec, results, ["a", "b"]) == ["b"]
     assert without_interval(spec, blocks(3, a=(0.0,) * 3, b=(0.0, 0.1, -0.1)), ["a", "b"]) == []
+
+
+@pytest.mark.parametrize("lacking", ["a", "b"])
+def test_a_precision_is_not_called_reached_beside_a_server_without_a_figure(lacking: str) -> None:
+    """Neither beside a baseline; and no more repetitions are made for what they cannot give."""
+    spec = spec_of("a", "b")
+    results = [
+        one.model_copy(update={"validity": Validity.INVALID}) if one.server == lacking else one
+        for one in blocks(8, a=STEADY, b=STEADY)
+    ]
+    assert widest_half_width(spec, results, ["a", "b"]) is None
+    assert without_figure(spec, results, ["a", "b"]) == [lacking]
+    assert repetitions_needed(spec, results) == 8
+    # One of which nothing was measured is said to be so, and is no part of it.
+    others = [one for one in results if one.server != lacking]
+    assert widest_half_width(spec, others, ["a", "b"]) is not None
+    assert without_figure(spec, others, ["a", "b"]) == []
 
 
 def test_what_both_share_does_not_count() -> None:

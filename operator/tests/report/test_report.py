@@ -413,6 +413,26 @@ def test_a_precision_is_not_said_to_be_reached_beside_a_server_without_an_interv
     assert json.loads(to_json(report)).get("halfWidth") is None
 
 
+@pytest.mark.parametrize("failing", ["fastapi", "go"])
+def test_a_precision_is_not_said_to_be_reached_beside_a_percentile_that_failed(
+    failing: str,
+) -> None:
+    rate = {"rate": 100, "duration": "10s", "maxConnections": 100}
+    asked = make_spec("fastapi", "go", precision="5%").to_wire()
+    spec = BenchmarkRunSpec.model_validate({**asked, "loads": [{"name": "open", "open": rate}]})
+
+    def script(trial: Trial) -> Outcome:
+        errors = 50 if trial.server == failing else 0
+        return Outcome(100.0, (5000 + 10 * trial.repetition,) * 400, errors)
+
+    trials, results, payloads = run(spec, script)
+    summary = summarise(spec, trials, results, payloads, None, {})
+    assert f"the precision of 5% was not reached: {failing} has no figure" in summary.verdict
+    report = Report("demo", "default", spec, 1, summary, results)
+    assert "- Precision: 5% asked for, none reached" in to_markdown(report)
+    assert json.loads(to_json(report)).get("halfWidth") is None
+
+
 @pytest.mark.parametrize(
     ("more", "ranks_from", "surer"),
     [

@@ -211,12 +211,14 @@ def widest_half_width(
     """Return the half-width of the widest interval that a run is about; None if there is none.
 
     Those of the factors against the baseline; of the figure itself where there is nothing to
-    compare. Which figure that is depends on the load. None, too, where one has no interval, or its
-    search found no upper end: the widest would be that one. `by_chance`: only as far as repetitions
-    make them narrower, of those that there are, without what searches leave open.
+    compare. Which figure that is depends on the load. None, too, where one that was measured has no
+    figure or no interval, or its search found no upper end: the widest would be that one.
+    `by_chance`: only as far as repetitions make them narrower, of those that there are, without
+    what searches leave open.
     """
-    if not by_chance and (
-        without_upper_end(spec, results, servers) or without_interval(spec, results, servers)
+    if not by_chance and any(
+        without(spec, results, servers)
+        for without in (without_upper_end, without_figure, without_interval)
     ):
         return None
     found = _half_widths(spec, results, servers, by_chance)
@@ -232,6 +234,20 @@ def without_interval(
     repetitions, and is not among them.
     """
     found = {name for name, width in _half_widths(spec, results, servers, True) if width is None}
+    return [name for name in servers if name in found]
+
+
+def without_figure(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> list[str]:
+    """Return the servers, in the order given, that some load measured without a figure to compare.
+
+    Such as a percentile that fell among failed requests.
+    """
+    lacking = {(one.server, one.load) for one in results if one.outcome is TrialOutcome.MEASURED}
+    for load in spec.loads:
+        lacking -= {(name, load.name) for name in _known(spec, load, results)}
+    found = {name for name, _ in lacking}
     return [name for name in servers if name in found]
 
 

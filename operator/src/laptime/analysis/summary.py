@@ -31,6 +31,7 @@ from laptime.analysis.stopping import (
     loads_given_up,
     undecided,
     widest_half_width,
+    without_figure,
     without_interval,
     without_upper_end,
 )
@@ -281,6 +282,9 @@ def _not_precise(
         why = f"{searches} of {wording.listing(endless)} {have} no upper end"
     elif width is not None and width > spec.precision_share:
         why = f"intervals reach {wording.share(width)} to each side"
+    elif lacking := without_figure(spec, results, servers):
+        have = "have" if len(lacking) > 1 else "has"
+        why = f"{wording.listing(lacking)} {have} no figure to compare"
     elif without := without_interval(spec, results, servers):
         why = f"too few repetitions count for an interval of {wording.listing(without)}"
     if why is not None:
