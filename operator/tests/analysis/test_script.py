@@ -21,6 +21,7 @@ from laptime.api.results import (
     TrialResult,
     Validity,
 )
+from laptime.api.script import ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.measure.generator import RESULT_PREFIX
@@ -55,9 +56,9 @@ def measured(
     return trials, results
 
 
-def row(*scripts: dict[str, Any]) -> ResultRow:
+def row(*scripts: dict[str, Any], dropped: int = 0) -> ResultRow:
     """Return the row of a server whose repetitions say this."""
-    trials, results = measured(*scripts)
+    trials, results = measured(*scripts, dropped=dropped)
     return row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
 
 
@@ -339,8 +340,7 @@ def test_a_threshold_is_not_known_to_be_met_where_a_repetition_measured_nothing(
 
 
 def test_a_threshold_that_a_smaller_load_met_is_not_known_to_be_met() -> None:
-    trials, results = measured(*threshold((True, 12.3), (True, 12.9)), dropped=800)
-    found = row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
+    found = row(*threshold((True, 12.3), (True, 12.9)), dropped=800)
     (one,) = threshold_objectives([found])
     assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Doubtful")
     assert (one.message or "").startswith("k6 dropped 800 of 900 iterations")
@@ -370,10 +370,50 @@ def test_a_threshold_is_not_known_where_its_outcome_may_be_due_to_the_generator(
     reason: str, met: Outcome, missed: Outcome
 ) -> None:
     for outcome, said in ((True, met), (False, missed)):
-        found = row(*threshold((outcome, 12.3))).model_copy(update={"validity_reasons": [reason]})
+        found = row(*threshold((outcome, 12.3)), dropped=800)
+        found = found.model_copy(update={"validity_reasons": [reason]})
         (one,) = threshold_objectives([found])
         assert one.outcome is said
         assert one.message == (reason if said is Outcome.NOT_KNOWN else None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "met", "missed"),
+    [
+        # How many would have been answered at the whole load nobody knows.
+        ("http_reqs", Outcome.NOT_KNOWN, Outcome.NOT_KNOWN),
+        ("iterations{scenario:buy}", Outcome.NOT_KNOWN, Outcome.NOT_KNOWN),
+        ("orders", Outcome.NOT_KNOWN, Outcome.NOT_KNOWN),
+        ("order_time", Outcome.NOT_KNOWN, Outcome.MISSED),
+        # How many were dropped is no doubt but the figure itself.
+        ("dropped_iterations", Outcome.MET, Outcome.MISSED),
+        ("dropped_iterations{scenario:buy}", Outcome.MET, Outcome.MISSED),
+    ],
+)
+def test_a_smaller_load_bears_on_a_threshold_as_its_metric_says(
+    metric: str, met: Outcome, missed: Outcome
+) -> None:
+    orders = ScriptMetric(name="orders", type="counter", value=1.0)
+    for outcome, said in ((True, met), (False, missed)):
+        (script,) = threshold((outcome, 12.3))
+        of_metric = [{**one, "metric": metric} for one in script["thresholds"]]
+        found = row({"thresholds": of_metric}, dropped=800)
+        assert found.script is not None
+        kept = found.script.model_copy(update={"metrics": [orders]})
+        (one,) = threshold_objectives([found.model_copy(update={"script": kept})])
+        assert one.outcome is said
+
+
+@pytest.mark.parametrize(
+    ("dropped", "outcome"), [(1, Outcome.MET), (5, Outcome.MET), (6, Outcome.NOT_KNOWN)]
+)
+def test_few_dropped_iterations_leave_a_threshold_met(dropped: int, outcome: Outcome) -> None:
+    """k6 drops some while it makes its VUs: up to one of a thousand is none."""
+    (script,) = threshold((True, 12.3))
+    found = row({**script, "iterations": 5000}, dropped=dropped)
+    assert any(doubts.ITERATIONS_DROPPED.said(reason) for reason in found.validity_reasons)
+    (one,) = threshold_objectives([found])
+    assert one.outcome is outcome
 
 
 def test_a_smaller_load_is_never_among_the_doubts_that_are_only_counted() -> None:

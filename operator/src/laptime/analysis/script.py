@@ -29,6 +29,7 @@ from laptime.measure import (
     parse_payload,
     shown_metrics,
 )
+from laptime.measure.causes import DROPPED_AT_MOST
 from laptime.measure.generator import GeneratorMetric
 
 MAX_OBJECTIVES = 128
@@ -39,6 +40,10 @@ MAX_METRICS = 60
 MAX_HOSTS = 10
 MAX_EXCEPTIONS = 3
 """What a row shows one by one; the trials have all."""
+_AMOUNTS = frozenset({"http_reqs", ITERATIONS, "data_sent", "data_received"})
+"""k6's own counters of what was done."""
+_DROPPED = "dropped_iterations"
+"""k6's counter of iterations that found no VU."""
 
 
 def script_of_row(
@@ -184,7 +189,7 @@ def _objective(row: ResultRow, threshold: ThresholdResult) -> ObjectiveResult:
 
 def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, str | None]:
     if threshold.met is False:
-        if why := _in_doubt(row, Bearing.LOOKS_WORSE):
+        if why := _in_doubt(row, threshold, Bearing.LOOKS_WORSE):
             return Outcome.NOT_KNOWN, "Doubtful", why
         return Outcome.MISSED, "BoundNotKept", None
     if threshold.met is None and threshold.without_samples:
@@ -212,17 +217,35 @@ def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, 
     if row.failed_trials:
         of = f"{row.failed_trials} of {row.failed_trials + row.trials}"
         return Outcome.NOT_KNOWN, "Doubtful", f"{of} repetitions measured nothing"
-    if why := _in_doubt(row, Bearing.LOOKS_BETTER):
+    if why := _in_doubt(row, threshold, Bearing.LOOKS_BETTER):
         return Outcome.NOT_KNOWN, "Doubtful", why
     return Outcome.MET, "BoundKept", None
 
 
-def _in_doubt(row: ResultRow, against: Bearing) -> str | None:
+def _in_doubt(row: ResultRow, threshold: ThresholdResult, against: Bearing) -> str | None:
     """Return why the load was not the one that was asked for, if an outcome may be due to that.
 
-    Nobody knows what a metric of a script is about, so all are judged as response times are.
+    How many iterations were dropped is known however many they are. And k6 drops some while it
+    makes its VUs: no more than an open load may lack say nothing of the others.
     """
+    name = threshold.metric.partition("{")[0]
+    if row.script is None or name == _DROPPED:
+        return None
+    dropped = row.script.dropped_iterations
+    few = dropped <= DROPPED_AT_MOST * (row.script.iterations + dropped)
+    metric = _judged_as(name, row.script)
     for reason in row.validity_reasons:
-        if doubts.of_the_load(reason) and against in bearing(reason, Metric.P99):
+        if few and doubts.ITERATIONS_DROPPED.said(reason):
+            continue
+        if doubts.of_the_load(reason) and against in bearing(reason, metric):
             return reason
     return None
+
+
+def _judged_as(name: str, script: ScriptFigures) -> Metric:
+    """Return which figure's doubts a metric has: counters those of throughput.
+
+    Nobody knows what others are about, so they are judged as response times are.
+    """
+    counters = {one.name for one in script.metrics if one.type == "counter"}
+    return Metric.REQUESTS_PER_SECOND if name in _AMOUNTS | counters else Metric.P99

@@ -421,8 +421,8 @@ def of_the_load(reason: str) -> bool:
 
     That is nobody's doing whom a threshold is about. All else its author knows as well as k6 does.
     """
-    by_generator = GENERATOR_BUSY, NO_PORT, GENERATOR_HELD_BACK, GENERATOR_LATE
-    return any(one.said(reason) for one in (ITERATIONS_DROPPED, *by_generator))
+    of_it = ITERATIONS_DROPPED, GENERATOR_BUSY, NO_PORT, GENERATOR_HELD_BACK
+    return any(one.said(reason) for one in of_it)
 
 
 def about(reason: str) -> tuple[str, ...]:
