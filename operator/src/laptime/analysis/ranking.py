@@ -290,9 +290,7 @@ def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
         return _alone(ranking, of_first)
     if len(ranking.leaders) > 1:
         return _tie(ranking)
-    is_fastest = "was fastest in the only repetition" if ranking.once else "is fastest"
-    if ranking.once and ranking.repetitions > 1:
-        is_fastest += " that all have"
+    is_fastest = f"was fastest{_once(ranking)}" if ranking.once else "is fastest"
     against_baseline = ranking.factor(first)
     if first == ranking.baseline:
         second = ranking.order[1]
@@ -358,7 +356,7 @@ def _alone(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
 def _tie(ranking: Ranking) -> str:
     names = wording.listing(ranking.leaders)
     what = wording.metric(ranking.metric)
-    sentence = f"{names} cannot be told apart by {what} {_where(ranking)}"
+    sentence = f"{names} cannot be told apart by {what} {_where(ranking)}{_once(ranking)}"
     if ranking.baseline not in ranking.leaders:
         found = {name: one for name in ranking.leaders if (one := ranking.factor(name))}
         # Not all need have a repetition in common with the baseline.
@@ -368,6 +366,13 @@ def _tie(ranking: Ranking) -> str:
             factors = wording.factors([*found.values()])
             sentence = f"{sentence}: {whose}{factors} that of {ranking.baseline}"
     return sentence
+
+
+def _once(ranking: Ranking) -> str:
+    """Return in words that the order is that of a single repetition, if it is."""
+    if not ranking.once:
+        return ""
+    return " in the only repetition" + (" that all have" if ranking.repetitions > 1 else "")
 
 
 def _where(ranking: Ranking) -> str:
