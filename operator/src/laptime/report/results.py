@@ -121,7 +121,9 @@ class Results(TolerantModel):
         description="Servers that a load does not tell apart, and what it would cost to do so.",
     )
     half_width: float | None = Field(
-        None, description="Of the widest interval that the run is about, as a share."
+        None,
+        description="Of the widest interval that the run is about, as a share; null where one has "
+        "no interval.",
     )
     isolation: Isolation | None = Field(
         None,
