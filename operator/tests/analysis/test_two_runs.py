@@ -325,10 +325,11 @@ def not_made(
     never: Container[tuple[str, int]] = (),
     lost: Container[tuple[str, int]] = (),
     crashed: Container[tuple[str, int]] = (),
+    alike: bool = False,
 ) -> dict[str, str]:
     """Return what is said by server of a run with a plan so long, or so long by load.
 
-    It comes after one of 10 repetitions.
+    It comes after one of 10 repetitions, or with `alike` after one that went as it did.
     """
     rates = steady({"axum": 1000.0, "sync": 500.0})
 
@@ -347,7 +348,8 @@ def not_made(
     )
     trials, results, payloads = run(after, script)
     rows = summarise(after, trials, results, payloads, None, {}).rows
-    said = not_all_made(run(before, rates)[1], results, rows, spec, end)
+    earlier = results if alike else run(before, rates)[1]
+    said = not_all_made(earlier, results, rows, spec, end)
     return {server: words for (server, _), words in said.items()}
 
 
@@ -412,6 +414,9 @@ def test_a_run_does_not_end_with_a_server_that_it_gave_up(end: str | None) -> No
             "axum": "axum under closed: 3 of its repetitions were made in the later run, 10 in the "
             "earlier one: ServerCrashed"
         }
+        # It never ran in either.
+        same = not_made(spec, "Completed", planned, never=never, crashed=given_up, alike=True)
+        assert same == {}
     # By no fault of its own, at a time from which on the other one alone is measured.
     lost = {("axum", 7), ("axum", 8)}
     found = not_made(DECIDED, end, 12, never={("axum", n) for n in range(9, 13)}, lost=lost)

@@ -240,7 +240,8 @@ def not_all_made(
                 f"the later run ended after {made[pair]} of its repetitions, the earlier one made "
                 f"{was[pair]}"
             )
-        elif _is_out(row) or fewer:
+        elif made[pair] < was[pair] and (_is_out(row) or fewer):
+            # One that is given up in both, with as many of them, is no news.
             why = f": {row.reason}" if row.reason else ""
             said = (
                 f"{made[pair]} of its repetitions were made in the later run, {was[pair]} in the "
