@@ -271,6 +271,7 @@ NUMBER = (
         (False, 422, NUMBER.replace("must be of type integer", "should be less than 7")),
         (False, 500, "etcdserver: mvcc: database space exceeded"),
         (False, 403, not_among("status.state", "one")),
+        (False, 500, not_in_schema(".status.conditions", "one", "duplicate entries for key [x]")),
     ],
 )
 def test_a_schema_that_has_no_place_or_word_for_a_status_is_told_from_all_else(

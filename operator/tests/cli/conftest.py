@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +27,15 @@ REFUSED_CHANGE = {
         ]
     },
 }
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Leave this process to whoever ends it: a command takes SIGTERM and SIGHUP for its own."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 UNAUTHORIZED: tuple[int, Any] = (401, {"kind": "Status", "message": "Unauthorized"})

@@ -1382,6 +1382,21 @@ class TestMistakes:
         _, _, err = laptime("watch", "demo", "--kubeconfig", files)
         assert "There is no BenchmarkRun demo in namespace team" in err
 
+    def test_a_kubeconfig_may_be_a_pipe(
+        self, laptime: Laptime, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As a shell makes one of KUBECONFIG=<(vault read ...)."""
+        reading, writing = os.pipe()
+        os.write(writing, kubeconfig.read_bytes())
+        os.close(writing)
+        pipe = f"/dev/fd/{reading}"
+        monkeypatch.setattr(cluster_access, "KUBE_CONFIG_DEFAULT_LOCATION", pipe)
+        try:
+            _, _, err = laptime("watch", "demo")
+        finally:
+            os.close(reading)
+        assert "There is no BenchmarkRun demo in namespace team" in err
+
     @pytest.mark.parametrize(
         ("current", "said"),
         [

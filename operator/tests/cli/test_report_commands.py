@@ -455,7 +455,7 @@ class TestFolded:
         uid = fake.objects["/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"][
             "metadata"
         ]["uid"]
-        assert re.search(rf"{folder}/.*/generator.b64 was not written for this run", err)
+        assert re.search(rf"{folder}/.*/generator.b64 was not written by --stored", err)
         assert f"write --stored demo-{uid}, or delete what is there" in err
         assert contents() == before
         # So it is in what an earlier version wrote.
@@ -485,6 +485,28 @@ class TestFolded:
             for file in folder.rglob("*")
             if file.is_file() and file.name not in ("notes.txt", "laptime-run.json")
         )
+
+    def test_files_of_others_are_neither_in_the_way_nor_deleted(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        """Such as a folder of reports of many things, and one that is somewhere else by now."""
+        folder, elsewhere = tmp_path / "all", tmp_path / "elsewhere"
+        store(fake)
+        fold(fake)
+        command = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig, "--stored", folder)
+        (folder / "other").mkdir(parents=True)
+        (folder / "other" / "results.json").write_text("{}")
+        elsewhere.mkdir()
+        (elsewhere / "generator.b64").write_text("somebody's own")
+        (folder / "moved").symlink_to(elsewhere)
+        code, _, err = laptime(*command)
+        assert code == 0, err
+        record = json.loads((folder / "laptime-run.json").read_text())
+        record["files"].append("moved/generator.b64")
+        (folder / "laptime-run.json").write_text(json.dumps(record))
+        assert laptime(*command)[0] == 0
+        assert (elsewhere / "generator.b64").exists()
+        assert (folder / "other" / "results.json").read_text() == "{}"
 
     @pytest.mark.parametrize("name", ["../up", "/etc/up", "a/../../up", "..", "laptime-run.json"])
     def test_no_name_leads_out_of_the_folder(

@@ -32,7 +32,7 @@ RIGHT = CheckedAnswer(
 WRONG = RIGHT.model_copy(
     update={"check": "one", "answered": "404", "right": False, "said": "WrongStatus: GET /: no"}
 )
-DESK = {
+DESK: dict[str, Any] = {
     "apiVersion": "laptime.dev/v1alpha1",
     "kind": "BenchmarkScenario",
     "metadata": {"name": "desk"},
@@ -393,8 +393,26 @@ def test_an_address_is_checked_over_what_the_loads_speak(
         code, out, _ = laptime("verify", file, "--address", address)
     second = "http2" in loads
     assert code == int(second), out
-    lacks = "WrongProtocol: it takes connections, and does not answer over HTTP/2: have the server"
+    lacks = (
+        "WrongProtocol: it answers over HTTP/1.1, and does not answer over HTTP/2: have the server"
+    )
     assert (lacks in out.replace("\n", " ")) is second
+
+
+def test_an_address_that_has_nothing_but_what_is_checked_speaks_http2_all_the_same(
+    laptime: Laptime, manifest: dict[str, Any], tmp_path: Path
+) -> None:
+    def answer(path: str) -> tuple[int, str, bytes]:
+        if path == "/":
+            raise OSError("it lets go")
+        return 200, "application/json", b"{}"
+
+    (load,) = manifest["spec"]["loads"]
+    manifest["spec"] |= {"loads": [{**load, "protocol": "http2"}], "scenario": "desk"}
+    inner = json.loads(json.dumps(DESK).replace('"/"', '"/inner"'))
+    with http2_server(answer) as address:
+        code, out, _ = laptime("verify", written(tmp_path, inner, manifest), "--address", address)
+    assert code == 0, out
 
 
 @pytest.mark.parametrize(

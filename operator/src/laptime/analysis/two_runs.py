@@ -59,7 +59,7 @@ repetitions."""
 _SHARES = 1000
 """Of repetitions that fail: as many are tried, to find the one that makes chance likeliest."""
 
-_ALL_MADE = frozenset({"Completed", "ServersFailed", "AllServersFailed"})
+_ALL_MADE = frozenset({"Completed", "ServersFailed", "AllServersFailed", "ResultsNotStored"})
 """How runs end that have made all that they were to make, but for servers that are out."""
 
 _UNFINISHED = (RowState.PARTIAL, RowState.PENDING)

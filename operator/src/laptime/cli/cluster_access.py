@@ -712,7 +712,8 @@ def _without_empty(paths: str) -> str:
     said = []
     for one in filter(None, paths.split(os.pathsep)):
         file = Path(one).expanduser()
-        if not file.exists() or yaml.safe_load(file.read_text(encoding="utf-8")) is not None:
+        # What is no file, such as the pipe of a shell, can be read only once.
+        if not file.is_file() or yaml.safe_load(file.read_text(encoding="utf-8")) is not None:
             said.append(one)
     return os.pathsep.join(said)
 

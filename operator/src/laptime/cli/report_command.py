@@ -180,13 +180,18 @@ def _make_room(folder: Path, found: Run, wanted: Collection[Path]) -> None:
         Mistake: there are files that were not written for this run.
     """
     ours = _recorded(folder, found)
-    names = {path.name for path in wanted}
-    there = sorted([*folder.glob("*"), *folder.glob("*/*")])
+    of_trials = {path.name for path in wanted if len(path.parts) > 1}
+    # What a link leads to is somewhere else, and somebody else's.
+    inner = [one for one in folder.glob("*/*") if not one.parent.is_symlink()]
+    there = sorted([*folder.glob("*"), *inner])
     for file in there:
-        if file.name in names and file.relative_to(folder) not in ours and file.is_file():
+        path = file.relative_to(folder)
+        taken = path in wanted or (len(path.parts) > 1 and path.name in of_trials)
+        if taken and path not in ours and file.is_file():
             raise Mistake(
-                f"{file} was not written for this run, and figures of two runs are not mixed: "
-                f"write --stored {found.name}-{found.uid[:_SHORT]}, or delete what is there"
+                f"{file} was not written by --stored for this run, or by another version, and "
+                "figures of two runs are not mixed: write "
+                f"--stored {found.name}-{found.uid[:_SHORT]}, or delete what is there"
             )
     for file in there:
         if file.relative_to(folder) in ours.difference(wanted):

@@ -210,8 +210,17 @@ def _followed(
                 f"over, or delete it:  {delete}"
             )
         patiently(partial(cluster.delete_run, before))
-    applied = patiently(partial(cluster.apply_file, namespace, manifest, wanted))
     console = PlainConsole(stderr=output is not Output.TABLE)
+
+    def say(what: str) -> None:
+        words = f"{what} in the cluster. Delete it:  {delete}"
+        console.print(words, highlight=False, markup=False, soft_wrap=True)
+
+    try:
+        applied = patiently(partial(cluster.apply_file, namespace, manifest, wanted))
+    except INTERRUPTED:
+        say("It may have been applied by now")
+        raise
     try:
         with open_display(console, name) as display:
             return follow(
@@ -223,12 +232,7 @@ def _followed(
             )
     except LEFT as ended:
         if goes_on(ended):
-            console.print(
-                f"It goes on in the cluster. Delete it:  {delete}",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+            say("It goes on")
         raise
 
 

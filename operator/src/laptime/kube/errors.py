@@ -96,7 +96,9 @@ class KubeError(Exception):
         of the status (422).
         """
         unknown = self.status == 422 and _UNKNOWN.search(self.message) is not None
-        return unknown or _UNREADABLE in self.message
+        # Two entries of one key are ours to mend, whatever schema there is.
+        unreadable = _UNREADABLE in self.message and "duplicate entries" not in self.message
+        return unknown or unreadable
 
     def of_a_kubelet(self) -> KubeError:
         """Return the same error as one of the way to a node, which says nothing of rights here."""

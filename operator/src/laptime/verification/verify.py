@@ -249,8 +249,10 @@ def _wait_over(
     """
     if task.health_path is None:
         wait_until_connected(task.target, task.wait_seconds)
-        if protocol is Protocol.HTTP2 and _lacks_http2(asking):
-            raise _wrong_protocol(task, "it takes connections")
+        if protocol is Protocol.HTTP2:
+            with _asking(task, client, trusted, Protocol.HTTP1) as older:
+                if _lacks_http2(asking, older):
+                    raise _wrong_protocol(task, "it answers over HTTP/1.1")
     elif protocol is Protocol.HTTP2:
         with _asking(task, client, trusted, Protocol.HTTP1) as older:
             _wait_for_http2(asking, older, task, task.health_path)
@@ -272,8 +274,8 @@ def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path:
         raise _wrong_protocol(task, f"GET {path} answers 200 over HTTP/1.1")
 
 
-def _lacks_http2(asking: httpx.Client) -> bool:
-    """Whether a server that takes connections answers nothing at all over HTTP/2."""
+def _lacks_http2(asking: httpx.Client, older: httpx.Client) -> bool:
+    """Whether a server answers over HTTP/1.1 what it does not answer over HTTP/2."""
     try:
         # Its body may be long, and says nothing.
         with asking.stream("GET", "/") as answer:
@@ -282,7 +284,12 @@ def _lacks_http2(asking: httpx.Client) -> bool:
         # Such as a certificate that nobody trusts: the first check says so.
         return False
     except httpx.HTTPError:
-        return True
+        # It may answer nothing under this path, or slowly, and all that it is checked for.
+        try:
+            with older.stream("GET", "/"):
+                return True
+        except httpx.HTTPError:
+            return False
 
 
 def _wrong_protocol(task: Task, does: str) -> Wrong:
