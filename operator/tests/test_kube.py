@@ -250,8 +250,10 @@ async def test_a_kubelet_is_silent_only_where_the_api_server_is_not(
 
 
 NUMBER = (
-    'BenchmarkRun.laptime.dev "one" is invalid: status.seed: Invalid value: "number": status.seed '
-    'in body must be of type integer: "number"'
+    'BenchmarkRun.laptime.dev "one" is invalid: [status.seed: Invalid value: "number": seed in '
+    'body must be of type integer: "number", <nil>: Invalid value: null: some validation rules '
+    "were not checked because the object was invalid; correct the existing errors to complete "
+    "validation]"
 )
 
 

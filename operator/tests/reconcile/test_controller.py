@@ -371,7 +371,8 @@ async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
 ) -> None:
     """It is silent, or a balancer in front of it says that it is away."""
     monkeypatch.setattr(connection, "REQUEST_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 0.5)
+    # Far longer than this process may be kept from an answer that is there, on a busy machine.
+    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 2.0)
     server = ApiServer()
     server.add(run_manifest("first"))
     back = asyncio.Event()
@@ -392,7 +393,7 @@ async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
     server.fault = fault
     async with operating(server), working(server):
         await until(lambda: server.fault is never)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(3.0)
         back.set()
         await until(lambda: state(server, "first") == "Succeeded", 20)
 
