@@ -72,6 +72,7 @@ def compare(
     between the two runs is in no interval. Measure both versions in one run, or add to both runs a
     server that stays the same: the others are compared relative to it then.
     """
+    from laptime.analysis.cut_short import not_all_made
     from laptime.analysis.run_differences import (
         other_cpus,
         other_images,
@@ -84,7 +85,6 @@ def compare(
         compare_runs,
         count_less,
         measured_in_one,
-        not_all_made,
         speeds_apart,
     )
     from laptime.cli.printing import print_all, print_document, say
