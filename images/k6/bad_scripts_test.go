@@ -38,6 +38,7 @@ var badScriptsEnd = regexp.MustCompile(`(?m)^// exit code: (\d+)\n(?:// environm
 // Every way in which a script can be wrong ends soon, with k6's own words and the line, and never with figures
 // that hide it. Each file says at its end what comes of it, and in which environment.
 func TestBadScriptsAreTold(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	files, err := filepath.Glob("testdata/bad/*.js")
 	if err != nil || len(files) < 23 {

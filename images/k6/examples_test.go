@@ -87,6 +87,7 @@ var examples = []example{
 // k6's own examples run here as they are, and all that is said of them is what k6 itself says of the same process: in
 // its summary, and sample by sample in its raw output. The scripts are in k6's module and never in this repository.
 func TestK6sOwnExamplesSayWhatK6Says(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts k6 for each of many scripts")
 	}

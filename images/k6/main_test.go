@@ -143,6 +143,7 @@ func decode(t *testing.T, encoded string) *hdrhistogram.Histogram {
 }
 
 func TestBuiltInTrial(t *testing.T) {
+	t.Parallel()
 	var wrong atomic.Int64
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie("session")
@@ -179,6 +180,7 @@ func TestBuiltInTrial(t *testing.T) {
 
 // The whole way of a session: its users in a file, over TLS, on connections opened before, as a Job runs it.
 func TestBuiltInTrialWithSessionsOverTLS(t *testing.T) {
+	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users.csv")
 	if err := os.WriteFile(users, []byte("name\nada\nbob\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -227,6 +229,7 @@ func TestBuiltInTrialWithSessionsOverTLS(t *testing.T) {
 
 // A server that was there before: it says elsewhere that it serves, and answers only whom it knows.
 func TestATargetWithCredentialsACertificateAndAHealthPathOfItsOwn(t *testing.T) {
+	t.Parallel()
 	var strangers, asked atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
@@ -266,6 +269,7 @@ func TestATargetWithCredentialsACertificateAndAHealthPathOfItsOwn(t *testing.T) 
 }
 
 func TestEveryPreparedIdIsUsedAtMostOnceWarmupIncluded(t *testing.T) {
+	t.Parallel()
 	var lock sync.Mutex
 	deleted, again := map[string]bool{}, 0
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -295,6 +299,7 @@ func TestEveryPreparedIdIsUsedAtMostOnceWarmupIncluded(t *testing.T) {
 }
 
 func TestOpenTrial(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	out := k6(t, trial(t, server.URL, `{"open":{"rate":500,"durationSeconds":1,"maxConnections":50,"keepAlive":false}}`, ""), nil, "trial.js")
 	if out.result == nil {
@@ -389,6 +394,7 @@ func TestTwoTrialsAreMeasuredAtTheSameTime(t *testing.T) {
 }
 
 func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	load := `{"closed":{"connections":1,"durationSeconds":1,"keepAlive":true}}`
 	more := fmt.Sprintf(`,"waitSeconds":2,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeport.Address(t))
@@ -402,6 +408,7 @@ func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
 }
 
 func TestOneOfSeveralGeneratorsGivesUp(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	more := fmt.Sprintf(`,"waitSeconds":2,"generators":{"count":2,"meet":%q}`, freeport.Address(t))
 	load := `{"closed":{"connections":2,"requests":10,"keepAlive":true}}`
@@ -445,6 +452,7 @@ func TestSaturationIsFound(t *testing.T) {
 }
 
 func TestTrialWaitsForAServerThatComesLate(t *testing.T) {
+	t.Parallel()
 	address := freeport.Address(t)
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
@@ -463,6 +471,7 @@ func TestTrialWaitsForAServerThatComesLate(t *testing.T) {
 }
 
 func TestTrialWithoutDatabaseEndsWithItsReason(t *testing.T) {
+	t.Parallel()
 	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
@@ -475,6 +484,7 @@ func TestTrialWithoutDatabaseEndsWithItsReason(t *testing.T) {
 }
 
 func TestTrialWithoutServerEndsWithItsReason(t *testing.T) {
+	t.Parallel()
 	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
 	out := k6(t, trial(t, "http://127.0.0.1:1", load, `,"waitSeconds":0.3`), nil, "trial.js")
 	if out.code != 3 || out.result != nil || !strings.HasPrefix(out.stdout, `LAPTIME-ERROR {"reason":"TargetNotReachable","message":"`) {
@@ -489,6 +499,7 @@ func TestTrialWithoutServerEndsWithItsReason(t *testing.T) {
 }
 
 func TestTerminatedTrialStopsAtOnceWithoutResult(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
 	for _, load := range []string{
 		`{"closed":{"connections":4,"durationSeconds":60,"keepAlive":true}}`,
@@ -556,6 +567,7 @@ func TestOwnScriptLeavesTheSameResult(t *testing.T) {
 }
 
 func TestOwnScriptThatIsTerminatedLeavesNoResult(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Millisecond) })
 	script := filepath.Join(t.TempDir(), "own.js")
 	source := `
@@ -578,6 +590,7 @@ func TestOwnScriptThatIsTerminatedLeavesNoResult(t *testing.T) {
 
 // Prometheus finds growing counts while a trial runs, and nothing where nobody asked for them.
 func TestLiveFigures(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) })
 	load := `{"closed":{"connections":2,"durationSeconds":1.5,"keepAlive":true}}`
 	address := freeport.Address(t)
@@ -614,6 +627,7 @@ func TestLiveFigures(t *testing.T) {
 }
 
 func TestTrialGoesOnWhereThePortIsTaken(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
 	address := "LAPTIME_METRICS_ADDRESS=" + server.Listener.Addr().String()

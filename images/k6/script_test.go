@@ -69,6 +69,7 @@ func requests(r *result.Result) (all int64) {
 
 // The script that the documentation of k6 would show says all that it says in k6's own summary.
 func TestAScriptAsDocumentedCountsAsInK6sOwnSummary(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(3 * time.Millisecond)
 		_, _ = w.Write([]byte("[]"))
@@ -179,6 +180,7 @@ func quantile(m *result.Metric, share float64) float64 {
 
 // Every kind of expression on every kind of metric comes out as k6 itself says.
 func TestThresholdsComeOutAsInK6(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(4 * time.Millisecond)
 		if r.URL.Path == "/missing" {
@@ -306,6 +308,7 @@ func TestAWarmupByTimeIsCutOff(t *testing.T) {
 
 // What others answer is not the server's, however the script calls their requests.
 func TestOtherHostsAreCountedApart(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	other := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	script := write(t, `
@@ -331,6 +334,7 @@ func TestOtherHostsAreCountedApart(t *testing.T) {
 
 // Parts of metrics by scenarios and the script's own tags are kept without a threshold, and are those of k6 itself.
 func TestScenariosAndTagsAreToldApart(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	const source = `
 		import http from 'k6/http';
@@ -389,6 +393,7 @@ func TestScenariosAndTagsAreToldApart(t *testing.T) {
 
 // What is scraped of a script while it runs are the counts of its result.
 func TestAScriptIsShownWhileItRuns(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -436,6 +441,7 @@ func TestAScriptIsShownWhileItRuns(t *testing.T) {
 
 // A threshold that ends the run early leaves what was measured, and says so.
 func TestAThresholdThatAbortsIsTold(t *testing.T) {
+	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	script := write(t, `
 		import http from 'k6/http';
@@ -451,6 +457,7 @@ func TestAThresholdThatAbortsIsTold(t *testing.T) {
 
 // An archive of `k6 archive` is a script in one file, with all that it imports and opens.
 func TestAnArchiveRunsAsItsScript(t *testing.T) {
+	t.Parallel()
 	server, seen := watched(t)
 	script := write(t, `
 		import http from 'k6/http';

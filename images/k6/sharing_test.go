@@ -181,6 +181,7 @@ func TestGeneratorsShareRates(t *testing.T) {
 
 // What ends one generator early ends all.
 func TestAThresholdThatAbortsEndsAllGenerators(t *testing.T) {
+	t.Parallel()
 	server, seen := watched(t)
 	script := write(t, `
 		import http from 'k6/http';
@@ -206,6 +207,7 @@ func TestAThresholdThatAbortsEndsAllGenerators(t *testing.T) {
 
 // An exception in setup() ends the one generator that ran it as k6 ends, with its words and the line.
 func TestAnExceptionInSetupOfSeveralGenerators(t *testing.T) {
+	t.Parallel()
 	script := write(t, `
 		export function setup() {
 			throw new Error('no log-in');
@@ -226,6 +228,7 @@ func TestAnExceptionInSetupOfSeveralGenerators(t *testing.T) {
 
 // Fewer VUs than generators leave some without work, which is no fault.
 func TestAGeneratorWithoutWork(t *testing.T) {
+	t.Parallel()
 	server, seen := watched(t)
 	script := write(t, `
 		import http from 'k6/http';
@@ -272,6 +275,7 @@ func TestABoundOnRequestsIsShared(t *testing.T) {
 
 // Where the operator's words are wrong nothing is sent.
 func TestAPlaceThatIsNone(t *testing.T) {
+	t.Parallel()
 	script := write(t, `export default function () {}`)
 	for _, wrong := range []string{"LAPTIME_GENERATORS=many", "JOB_COMPLETION_INDEX=3", "LAPTIME_MEET="} {
 		environment := []string{"LAPTIME_GENERATORS=3", "JOB_COMPLETION_INDEX=0", "LAPTIME_MEET=nobody:1", "LAPTIME_WAIT_SECONDS=1"}
