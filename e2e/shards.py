@@ -44,6 +44,7 @@ SHARDS = {
         # It only says that there is no room.
         "runs/test_explain.py::test_more_cpu_than_the_node_has_is_said_in_the_kubelets_words",
         "runs/test_generators.py",
+        "runs/test_http2.py",
         "runs/test_injected.py",
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",

@@ -152,7 +152,7 @@ def test_an_own_image_takes_part_like_a_preset(seen: Seen) -> None:
 def test_a_missing_script_is_named_with_the_command_that_makes_it(cluster: Cluster) -> None:
     load = {"name": "own", "script": {"configMap": "no-such-script", "key": "load.js"}}
     began = time.monotonic()
-    run = cluster.apply(run_manifest("scriptless", [AXUM], loads=[load], startupTimeout="15s"))
+    run = cluster.apply(run_manifest("scriptless", [AXUM], loads=[load], startupTimeout="5s"))
     cluster.wait(
         run,
         "ConfigMapMissing",
@@ -198,7 +198,7 @@ def test_an_object_that_is_refused_ends_the_run_which_can_be_asked_again(cluster
 
 
 def test_a_killed_generator_is_named_and_its_trial_is_repeated(cluster: Cluster) -> None:
-    loads = light("12s", warmup="1s")
+    loads = light("6s", warmup="1s")
     run = cluster.apply(
         run_manifest("lost", [AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=2)
     )

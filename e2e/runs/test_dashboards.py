@@ -300,8 +300,8 @@ def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
         loads=[
             {
                 "name": "closed",
-                "closed": {"connections": 4, "duration": "8s", "keepAlive": True},
-                "warmup": "4s",
+                "closed": {"connections": 4, "duration": "6s", "keepAlive": True},
+                "warmup": "3s",
             }
         ],
     )
@@ -358,7 +358,12 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
     The figures of runs that are over outlive all that Prometheus had stored, and the operator.
     """
     broken = {"name": "broken", "image": "docker.io/laptime/there-is-no-such-image:1"}
-    parts = {"topology": POSTGRES_ALONE, "loads": light(), "repetitions": 1}
+    parts = {
+        "topology": POSTGRES_ALONE,
+        "loads": light(),
+        "repetitions": 1,
+        "startupTimeout": "12s",
+    }
     half = cluster.apply(run_manifest("half", [AXUM, broken], **parts, baseline=AXUM["name"]))
     none = cluster.apply(run_manifest("none", [AXUM], scenario="nowhere", **parts))
     for run in (half, none):

@@ -92,7 +92,7 @@ def test_two_servers_are_measured_at_the_same_time(cluster: Cluster) -> None:
 
 def test_when_one_of_two_generators_is_lost_both_are_measured_again(cluster: Cluster) -> None:
     # Longer than it takes on a full node until a pod is known to run.
-    longer = {**LOADS[0], "closed": {"connections": 4, "duration": "12s"}}
+    longer = {**LOADS[0], "closed": {"connections": 4, "duration": "9s"}}
     run = cluster.apply(duet("duet-lost", loads=[longer], generator={"parallelism": 2}))
     first = [f"{run}-trial-{number:03d}" for number in (1, 2)]
     deadline = time.monotonic() + 90

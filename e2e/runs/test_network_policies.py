@@ -81,7 +81,7 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
     outside = start("outside", {})
     egress = [{"cidr": str(ip_network(outside)), "ports": [8001]}]
     # Long enough to try all ways while it is measured.
-    small: dict[str, Any] = {"loads": light("30s"), "topology": POSTGRES_ALONE, "repetitions": 1}
+    small: dict[str, Any] = {"loads": light("24s"), "topology": POSTGRES_ALONE, "repetitions": 1}
     manifest = run_manifest("alone", [AXUM], egress=egress, **small)
     run = cluster.apply(manifest)
     cluster.wait(run, "its first trial", lambda status: status.get("state") == "Running", 90)

@@ -85,7 +85,7 @@ def test_each_trial_has_services_in_their_first_state(cluster: Cluster) -> None:
         (
             "no-image",
             [{**FRESH, "image": "docker.io/laptime/nothing:0"}],
-            {},
+            {"startupTimeout": "12s"},
             "ImagePullFailed",
             "the image of service fresh (docker.io/laptime/nothing:0) cannot be pulled",
         ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from .harness import POSTGRES_ALONE, Cluster, run_manifest
 
-MOST = 6
+MOST = 5
 IMAGE = "docker.io/laptime/reference:0.1.0"
 
 

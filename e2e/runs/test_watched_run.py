@@ -203,7 +203,7 @@ def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
 def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
     cluster: Cluster, kind: str, name: str
 ) -> None:
-    loads = light("20s", warmup="3s")
+    loads = light("15s", warmup="3s")
     run = cluster.apply(run_manifest(f"un{kind}", [AXUM], loads=loads, repetitions=1))
     trial = f"{run}-trial-001"
     cluster.wait(run, "its first trial", lambda _: bool(under_load(cluster, run, trial)), 90)
