@@ -328,7 +328,7 @@ unit-operator: venv
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal --durations 30 tests
 
 unit-operator-timed: venv # asks for times: not beside tests that take all of the CPUs
-	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed tests
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed --numprocesses 3 --dist worksteal tests
 
 unit-python: venv
 	$(SAY)
@@ -439,7 +439,7 @@ e2e-servers: venv # the images of servers and tiers, without a cluster; they mos
 e2e-cluster: venv # the embedded Kubernetes itself
 	export LAPTIME_TEST_CLUSTER=laptime-test LAPTIME_CLUSTER_TESTS=1
 	$(DOWN_AFTER_TESTS)
-	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest tests)
+	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest -m starts_a_cluster tests)
 
 .PHONY: nodes
 nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained (ONLY=ipv6: these tests)

@@ -25,10 +25,13 @@ from tests.throwaway import (
     start_pods,
 )
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
-    reason="starts and kills a cluster; set LAPTIME_CLUSTER_TESTS=1",
-)
+pytestmark = [
+    pytest.mark.starts_a_cluster,
+    pytest.mark.skipif(
+        os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
+        reason="starts and kills a cluster; set LAPTIME_CLUSTER_TESTS=1",
+    ),
+]
 
 Snapshot = dict[str, list[str]]
 

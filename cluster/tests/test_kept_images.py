@@ -16,10 +16,13 @@ import pytest
 from laptime_cluster import pause
 from laptime_cluster.layout import CACHE
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
-    reason="starts and stops a cluster; set LAPTIME_CLUSTER_TESTS=1",
-)
+pytestmark = [
+    pytest.mark.starts_a_cluster,
+    pytest.mark.skipif(
+        os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
+        reason="starts and stops a cluster; set LAPTIME_CLUSTER_TESTS=1",
+    ),
+]
 
 NAME = "laptime-test"
 PROGRAM = Path(__file__).resolve().parent.parent / "cluster.py"

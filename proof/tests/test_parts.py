@@ -128,6 +128,15 @@ def test_no_test_that_waits_runs_beside_a_compiler_that_is_as_good_as_it() -> No
             assert compilers - beside <= _before(parts, part), name
 
 
+def test_clusters_come_up_beside_the_operators_tests_and_are_used_after_them() -> None:
+    parts = by_name(catalogue.TEST)
+    for name, part in parts.items():
+        if name.startswith("e2e-up-"):
+            assert "unit-operator" not in _before(parts, part)
+        elif name.startswith(("e2e-runs-", "e2e-api", "e2e-servers", "e2e-figures")):
+            assert "unit-operator" in _before(parts, part), name
+
+
 def test_nothing_that_is_written_anew_is_read_meanwhile() -> None:
     parts = by_name(catalogue.TEST)
     readers = ("lint-chart", "lint-dashboards", "lint-python", "unit-operator", "unit-python")
