@@ -63,7 +63,6 @@ TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLD
 CRDS := crds
 RESULTS_SCHEMA := docs/results.schema.json
 REFERENCE := docs/reference
-PYTHON_TESTS := agent cluster images dashboards bench proof
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
@@ -319,8 +318,8 @@ prove: ## what takes hours: benches and examples, going on where it stopped (ONL
 standing: ## when each check last passed, on which commit, how often out of how many
 	$(PROVE) standing
 
-.PHONY: unit unit-operator unit-operator-timed unit-python unit-go unit-k6 unit-k6-timed unit-rust
-unit: unit-operator unit-operator-timed unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
+.PHONY: unit unit-operator unit-operator-timed unit-python unit-benches unit-go unit-k6 unit-k6-timed unit-rust
+unit: unit-operator unit-operator-timed unit-python unit-benches unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
 	# One process for each core where there are thousands; some take half a minute, and whoever is
@@ -330,9 +329,12 @@ unit-operator: venv
 unit-operator-timed: venv # asks for times: not beside tests that take all of the CPUs
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed --numprocesses 3 --dist worksteal tests
 
-unit-python: venv
+# Two parts, each of which waits for half of its time.
+unit-python: FOLDERS := agent cluster images dashboards
+unit-benches: FOLDERS := bench proof
+unit-python unit-benches: venv
 	$(SAY)
-	for folder in $(PYTHON_TESTS); do
+	for folder in $(FOLDERS); do
 		say "$$folder"
 		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest tests)
 	done

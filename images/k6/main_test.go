@@ -427,6 +427,7 @@ func TestOneOfSeveralGeneratorsGivesUp(t *testing.T) {
 
 // A server that serves one request at a time, 5 ms each, is saturated at 200 a second.
 func TestSaturationIsFound(t *testing.T) {
+	t.Parallel()
 	var one sync.Mutex
 	server := serve(t, func(http.ResponseWriter, *http.Request) {
 		one.Lock()

@@ -20,6 +20,8 @@ _LEFT = JOBS - 3 * _WAITS
 _QUIETER = ("unit-operator",)
 """Beside its thousands what asks whether something happens in time would wait in vain."""
 
+_FIRST = ("verify", "unit-python", "unit-benches", "unit-k6")
+
 _BUILT = ("build-node", "build-helm", "build-chart-images", "build-test-images")
 
 _VENV = (
@@ -50,15 +52,16 @@ TEST = (
     # It writes files anew that those read which come after it.
     Part("verify", needs=("venv",)),
     Part("lint-chart", needs=("build-helm",), after=("verify",), reads=("charts", "cluster")),
-    Part("unit-python", needs=("venv",), after=("verify",)),
+    Part("unit-python", needs=("venv",), after=("verify",), place=0.8),
+    Part("unit-benches", needs=("venv",), after=("verify",), place=0.8),
     Part(
         "unit-operator",
         needs=("venv",),
-        after=("verify", "unit-python", "unit-k6"),
+        after=_FIRST,
         reads=_OF_THE_PRODUCT,
     ),
     # It mostly waits for loads to be over.
-    Part("unit-k6", after=("verify",), reads=("images/k6",)),
+    Part("unit-k6", after=("verify",), place=JOBS - 2 * 0.8, reads=("images/k6",)),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
     # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
     # operator's tests, which have none of them, run beside it: behind the clusters some of these
@@ -66,7 +69,7 @@ TEST = (
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
-        after=(*_BUILT, "verify", "unit-python", "unit-k6"),
+        after=(*_BUILT, *_FIRST),
         reads=("cluster", "images", "charts", "pytest.ini"),
     ),
     # They come up while the last of the operator's tests go on, which leave them room.

@@ -139,8 +139,8 @@ def test_clusters_come_up_beside_the_operators_tests_and_are_used_after_them() -
 
 def test_nothing_that_is_written_anew_is_read_meanwhile() -> None:
     parts = by_name(catalogue.TEST)
-    readers = ("lint-chart", "lint-dashboards", "lint-python", "unit-operator", "unit-python")
-    for name in (*readers, "unit-k6", "e2e-cluster"):
+    readers = ("lint-chart", "lint-dashboards", "lint-python", "unit-operator")
+    for name in (*readers, "unit-python", "unit-benches", "unit-k6", "e2e-cluster"):
         assert "verify" in _before(parts, parts[name]), name
 
 
