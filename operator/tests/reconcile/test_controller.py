@@ -31,6 +31,7 @@ from laptime.settings import Settings
 from .api_server import ApiServer, not_in_schema, serving
 from .nodes import working
 from .test_decide import spec_of
+from .test_tier_cpu import sized
 from .world import IMAGES
 
 
@@ -396,6 +397,39 @@ async def test_an_api_server_that_does_not_answer_at_all_is_nobody_in_the_way(
         await asyncio.sleep(3.0)
         back.set()
         await until(lambda: state(server, "first") == "Succeeded", 20)
+
+
+async def test_what_a_quota_refuses_of_a_tier_is_not_asked_for_all_the_time(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what was refused of something else before it, and was done since, fails no run."""
+    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 0.5)
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": sized().to_wire()})
+    asked: list[str] = []
+    answers = [500]
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "PATCH" and request.path.endswith("/first-server-s1") and answers:
+            return web.json_response({"message": "not just now"}, status=answers.pop())
+        if request.path.endswith("/resize"):
+            asked.append(request.path)
+            said = {"reason": "Forbidden", "message": "exceeded quota: team"}
+            return web.json_response(said, status=403)
+        return None
+
+    def of_its_deployment(pod: dict[str, Any]) -> None:
+        if pod["metadata"]["labels"][COMPONENT_LABEL] == "postgres":
+            pod["metadata"]["ownerReferences"][0]["name"] = "first-postgres-5d9c"
+
+    server.fault = fault
+    async with operating(server), working(server) as nodes:
+        nodes.admission = of_its_deployment
+        await until(lambda: asked, 20)
+        await asyncio.sleep(2.0)
+        assert state(server, "first") == "Verifying"
+    assert answers == []
+    assert len(asked) < 8
 
 
 async def test_a_taken_name_ends_the_run_and_the_next_has_its_turn() -> None:

@@ -242,6 +242,33 @@ def test_a_quota_that_was_full_once_is_held_against_nobody() -> None:
     assert len(world.results_written) == 6
 
 
+def test_a_quota_that_is_full_in_the_middle_costs_the_trials_of_that_server_alone() -> None:
+    world = World(sized(), Random(1))
+    until(world, lambda world: sum("trial" in one for one in world.jobs_started) == 1)
+    world.resize_refused = ResizeRefused("", "2", "exceeded quota: team", may_pass=True)
+    until(world, over)
+    results = world.observe().results.values()
+    failed = [one for one in results if one.outcome is TrialOutcome.FAILED]
+    assert len(results) == 6
+    assert {(one.server, one.reason, one.fault) for one in failed} == {
+        ("s1", "TierNotResized", Fault.RUN)
+    }
+
+
+def test_a_profile_whose_tier_is_not_resized_any_more_is_given_up_and_holds_no_lane() -> None:
+    document = sized().to_wire()
+    document["servers"][1]["profile"] = True
+    world = World(BenchmarkRunSpec.model_validate(document), Random(1))
+    until(world, lambda world: len(world.results_written) == 6)
+    # Of the last trial it may still be as the profile needs it.
+    world.resize_refused = ResizeRefused("", "2", "exceeded quota: team", may_pass=True)
+    (postgres,) = [one for one in world.observe().pods_of("postgres") if one.live]
+    world.pods[postgres.name] = replace(postgres, cpu=1.0, cpu_request=1.0, cpu_in_force=1.0)
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(world.profiles_written) == 1
+
+
 def test_what_somebody_else_changes_again_and_again_is_said() -> None:
     world = World(sized(), Random(1))
     world.stubborn_cores = 1.0

@@ -188,14 +188,16 @@ class World(SimulatedCluster):
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
         refusal: Refusal | None = None
+        stopped = False
         for action in self._in_some_order(decision.actions):
             if self._killed():
                 return decision
             # Once something is refused, only deletions go on.
-            if refusal is None and isinstance(action, Apply | Create | Fold):
+            if not stopped and isinstance(action, Apply | Create | Fold):
                 refusal = self._refused(action)
-            if refusal is None or isinstance(action, Delete):
-                self._execute(action)
+                stopped = refusal is not None
+            if not stopped or isinstance(action, Delete):
+                stopped |= not self._execute(action)
         self.refusal = refusal
         return decision
 
@@ -374,7 +376,8 @@ class World(SimulatedCluster):
         text = status.model_dump_json(by_alias=True, exclude_none=True)
         return RunStatus.model_validate_json(text)
 
-    def _execute(self, action: Action) -> None:
+    def _execute(self, action: Action) -> bool:
+        """Carry out an action; return whether it was not refused."""
         match action:
             case Apply(manifest):
                 self.store(manifest)
@@ -397,6 +400,8 @@ class World(SimulatedCluster):
                 else:
                     self.resizes.append((name, quantity(cpu)))
                     self._resize_refused = replace(said, pod=name)
+                    return False
+        return True
 
     def _single(self) -> list[dict[str, Any]]:
         return single_results("demo", list(self.config_maps.values()))

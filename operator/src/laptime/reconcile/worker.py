@@ -349,7 +349,9 @@ class Worker:
         return cap_exceeded(run.spec, run.namespace, turns, services)
 
     def _again(self, decision: Decision) -> float:
-        if decision.actions:
+        sized = any(isinstance(one, Resize) for one in decision.actions)
+        # What a quota refuses is asked for again, and not all the time.
+        if decision.actions and not (sized and self._resize_refused):
             return _AFTER_ACTIONS_SECONDS
         return decision.requeue_seconds or _AFTER_ACTIONS_SECONDS
 
@@ -427,6 +429,8 @@ class Worker:
             created = await execute(self._kube, run, context, decision.actions, self._children)
         except NotResized as error:
             self._resize_refused = error.refused
+            # What comes before it is done: nothing of that is refused any more.
+            self._refusal = None
             self._controller.logger.warning("%s/%s: %s", *self.key, error)
             return
         except NameTaken as taken:

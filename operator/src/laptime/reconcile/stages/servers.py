@@ -81,7 +81,7 @@ def run_only(situation: Situation, purposes: Mapping[str, str]) -> bool:
             situation.actions.append(Apply(server_deployment(situation.context, one, wanted)))
             settled = False
     # One server alone has tiers.
-    sized = len(purposes) > 1 or tiers_sized(situation, next(iter(purposes)), left_alone)
+    sized = len(purposes) > 1 or tiers_sized(situation, order[0], purpose, left_alone)
     alive = {
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }

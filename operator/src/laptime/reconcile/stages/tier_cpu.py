@@ -56,18 +56,21 @@ class _Sized:
         return self.pod is not None and self.asked and _in_force(self.pod, self.wanted, self.shared)
 
 
-def tiers_sized(situation: Situation, server: str, left_alone: bool) -> bool:
+def tiers_sized(situation: Situation, server: str, purpose: str, left_alone: bool) -> bool:
     """Have tiers get the CPU that they have for a server; return whether that is in force.
 
     One after the other, those that get less first. Unless `left_alone`, something of an earlier
-    trial still works with them as they were.
+    trial still works with them as they were. What `size_problem` gives up for a purpose (a trial)
+    is not asked for again: a refusal keeps all back that comes after it, so the failure too.
     """
     first = _first_that_differs(situation, server)
     if first is None:
         return True
     if left_alone and first.pod is not None and not first.asked:
         refused = _refused(situation, first.pod, first.wanted)
-        if refused is None or refused.may_pass:
+        problem = size_problem(situation, server, purpose)
+        given_up = problem is not None and problem.fatal
+        if not given_up and (refused is None or refused.may_pass):
             situation.actions.append(Resize(first.pod.name, first.pod.main, first.wanted))
     return False
 
