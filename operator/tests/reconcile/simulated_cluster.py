@@ -89,6 +89,8 @@ class SimulatedCluster:
         """Whether kubelets say how many cores a container has."""
         self.resizes: list[tuple[str, float]] = []
         """Which pods were to have how many cores."""
+        self.no_room: set[str] = set()
+        """Of which Jobs, also those of later attempts, the pods fit nowhere."""
         self._deployed_cores: dict[str, float | None] = {}
 
     # What is asked of it --------------------------------------------------------------------
@@ -263,6 +265,7 @@ class SimulatedCluster:
         name = f"{owner}-{self._count}"
         job = self.jobs.get(owner)
         nowhere = self.drained and owner in self._bound
+        nowhere |= bool(self.no_room) and owner.startswith(tuple(self.no_room))
         self.pods[name] = PodView(
             name,
             component,

@@ -300,6 +300,34 @@ def test_a_kubelet_that_never_comes_back_ends_the_run_and_blames_no_server() -> 
     assert "by no fault of their servers" in said(world, ConditionType.SUCCEEDED).message
 
 
+def lost_beside_generators(servers: int, place: slice) -> World:
+    """Return a run in which generators have no room beside some servers, by the order of trials."""
+    world = World(spec_of(servers, 1, 1), Random(1))
+    until(world, lambda world: world.jobs_started)
+    world.no_room = {one.name for one in world.trials[place]}
+    until(world, over)
+    return world
+
+
+@pytest.mark.parametrize("place", [slice(0, 2), slice(1, 3), slice(2, 4)])
+def test_two_servers_that_never_fit_beside_the_generator_cost_the_others_nothing(
+    place: slice,
+) -> None:
+    world = lost_beside_generators(4, place)
+    results = world.observe().results
+    assert {name for name, one in results.items() if one.lost} == world.no_room
+    assert sum(one.outcome is TrialOutcome.MEASURED for one in results.values()) == 2
+    assert said(world, ConditionType.SUCCEEDED).reason != "InfrastructureFailed"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_three_servers_that_never_fit_end_the_run(first: int) -> None:
+    world = lost_beside_generators(5, slice(first, 5))
+    results = sorted(world.observe().results.values(), key=lambda one: one.ordinal)
+    assert [one.lost for one in results] == [*[False] * first, *[True] * 3]
+    assert said(world, ConditionType.SUCCEEDED).reason == "InfrastructureFailed"
+
+
 def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_none() -> None:
     world = World(warmed_up("10s", 1), Random(3))
     until(world, lambda world: measuring(world) and not world.results_written)

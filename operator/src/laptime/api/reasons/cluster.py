@@ -109,8 +109,8 @@ CLUSTER = Section(
         ),
         Reason(
             "InfrastructureFailed",
-            "trials of two servers, one after the other, were lost in all their attempts: the run "
-            "ends, with the figures it has",
+            "trials of two servers, one after the other, were lost in all their attempts (of three "
+            "where none was ever measured): the run ends, with the figures it has",
             "mend what the message names, then apply the run again",
         ),
     ),

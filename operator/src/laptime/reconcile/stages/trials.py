@@ -89,6 +89,8 @@ _TIMED_OUT = Problem(
     part=Part.GENERATOR,
 )
 _MOST_LOST = 2
+# Of servers that were never measured, where others are or may be.
+_MOST_UNKNOWN_LOST = 3
 _OVERLAPPED = "PodsOverlapped"
 _INCOMPLETE = "GeneratorsIncomplete"
 
@@ -105,7 +107,7 @@ def run_trials(situation: Situation) -> Decision | None:
     if not left:
         return None
     trial, *beside = together = situation.measured_together(left[0])
-    hopeless = _all_is_lost(situation)
+    hopeless = _all_is_lost(situation, left)
     if hopeless is not None:
         situation.progressing("", "", hopeless)
         situation.fail(hopeless)
@@ -140,18 +142,29 @@ def run_trials(situation: Situation) -> Decision | None:
     )
 
 
-def _all_is_lost(situation: Situation) -> Problem | None:
-    """Return why a run is given up: its last trials, of different servers, were lost for good."""
+def _all_is_lost(situation: Situation, left: Sequence[Trial]) -> Problem | None:
+    """Return why a run is given up: its last trials, of different servers, were lost for good.
+
+    Two servers that were never measured may ask for more than there is beside a generator: then the
+    next one tells whether it is them.
+    """
     # Of two at the same time only one was lost to something of its own.
     results = [one for one in situation.observed.results.values() if one.fault is not Fault.PARTNER]
-    last = sorted(results, key=lambda one: one.ordinal)[-_MOST_LOST:]
-    if len({one.server for one in last if one.lost}) < _MOST_LOST:
+    results.sort(key=lambda one: one.ordinal, reverse=True)
+    lost: dict[str, TrialResult] = {}
+    for one in itertools.takewhile(lambda one: one.lost, results):
+        lost.setdefault(one.server, one)
+    measured = {one.server for one in results if one.figures is not None}
+    others = measured | {one.server for one in left} - lost.keys()
+    most = _MOST_LOST if lost.keys() & measured or not others else _MOST_UNKNOWN_LOST
+    if len(lost) < most:
         return None
-    names = " and ".join(one.trial for one in last)
+    last, *before = lost.values()
+    names = " and ".join(one.trial for one in (*reversed(before), last))
     return Problem(
         "InfrastructureFailed",
         f"trials {names} were lost in all their attempts by no fault of their servers, the last "
-        f"one to the {last[-1].fault}: {last[-1].message}",
+        f"one to the {last.fault}: {last.message}",
     )
 
 
