@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from laptime.analysis import summarise
 from laptime.analysis.explained import Explained, Finding, explained, said_of
+from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
+from laptime.api.resources import Resources
+from laptime.api.results import TrialResult
 from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import RowUsage, Source
+from laptime.measure import on_the_same_nodes
 from laptime.plan import Trial
 from laptime.report.status import status_rows
 from tests.analysis.runs import Outcome as Measured
-from tests.analysis.runs import Script, make_spec, summary_of
+from tests.analysis.runs import Script, make_spec, run, summary_of
 
 NAMES = ("mine", "mine-conns")
 
@@ -204,6 +211,95 @@ def test_a_search_that_a_late_generator_ended_refutes_nothing() -> None:
     said = said_by(searched, load=SEARCH)
     assert said.finding is Finding.NOT_KNOWN
     assert "the generator did not send in time" in said.why
+
+
+GAINS = (1.38, 1.40, 1.42, 1.39, 1.41)
+
+
+def more_cpu() -> BenchmarkRunSpec:
+    """Return an experiment whose arm asks for more CPU."""
+    spec = make_spec(*NAMES)
+    arm = spec.servers[1].model_copy(update={"resources": Resources(cpu="2")})
+    return spec.model_copy(update={"servers": [spec.servers[0], arm]})
+
+
+@pytest.mark.parametrize(
+    ("node", "finding"),
+    [
+        # It fits there alone: whether it is the node or the CPU nobody knows.
+        (lambda one: "b" if one.server != "mine" else "a", Finding.NOT_KNOWN),
+        (
+            lambda one: "b" if one.server != "mine" and one.repetition > 2 else "a",
+            Finding.NOT_KNOWN,
+        ),
+        # Where the first trial was there is nobody any more.
+        (
+            lambda one: "a" if one.ordinal == 1 else "b" if one.server == "mine" else "c",
+            Finding.NOT_KNOWN,
+        ),
+        (
+            lambda one: "b" if one.server != "mine" and one.repetition == 3 else "a",
+            Finding.CONFIRMED,
+        ),
+        (lambda one: "b" if one.repetition > 2 else "a", Finding.CONFIRMED),
+    ],
+)
+@pytest.mark.parametrize("worth", [1.0, 0.7])
+def test_an_arm_that_ran_on_another_node_confirms_and_refutes_nothing(
+    node: Callable[[TrialResult], str], finding: Finding, worth: float
+) -> None:
+    spec = more_cpu()
+    trials, results, payloads = run(spec, gaining(*(worth * one for one in GAINS)))
+    placed = [
+        one.model_copy(
+            update={
+                "nodes": {"server": [node(one)]},
+                "finished_at": f"2026-01-01T00:00:{one.ordinal:02d}Z",
+            }
+        )
+        for one in results
+    ]
+    judged = on_the_same_nodes(placed, NAMES)
+    (found,) = explained(spec, summarise(spec, trials, judged, payloads, None, {}).rows)
+    if worth < 1.0 and finding is Finding.CONFIRMED:
+        finding = Finding.REFUTED
+    assert found.finding is finding
+    assert found.gain is not None
+    if finding is Finding.NOT_KNOWN:
+        assert found.why.startswith("more differs than what was tried: server mine")
+        assert "what differs may be the nodes" in found.why
+
+
+@pytest.mark.parametrize(
+    ("doubt", "of_arm", "of_both"),
+    [
+        (doubts.CONTAINER_ADDED, {"containers": "container proxy"}, {}),
+        (doubts.IMAGE_REPLACED, {"image": "mirror/mine:2", "asked": "mine:1"}, {}),
+        # Half of what was asked for is twice as much for an arm.
+        (
+            doubts.OTHER_RESOURCES,
+            {"has": "a CPU limit of 1", "asked": "2"},
+            {"has": "a CPU limit of 500m", "asked": "1"},
+        ),
+    ],
+    ids=lambda one: one.text[:20] if isinstance(one, doubts.Doubt) else "",
+)
+def test_what_the_cluster_made_of_an_arm_alone_confirms_nothing(
+    doubt: doubts.Doubt, of_arm: dict[str, str], of_both: dict[str, str]
+) -> None:
+    spec = more_cpu()
+    found = []
+    for also in (False, True):
+        rows = []
+        for row in summary_of(spec, gaining(*GAINS)).rows:
+            differs = of_arm | of_both if row.server == "mine" else of_arm
+            said = doubt.says(what=f"server {row.server}", **differs)
+            told = [doubts.in_repetitions([said] * 5, 5)]
+            has = also or row.server != "mine"
+            rows.append(row.model_copy(update={"validity_reasons": told if has else []}))
+        (one,) = explained(spec, rows)
+        found.append(one.finding)
+    assert found == [Finding.NOT_KNOWN, Finding.CONFIRMED]
 
 
 def test_a_load_that_has_no_rows_yet_is_left_out() -> None:

@@ -9,7 +9,14 @@ from enum import StrEnum
 from laptime.analysis import wording
 from laptime.analysis.repeated import factor_of, fewest_answers
 from laptime.api.causes import LimitedBy
-from laptime.api.doubts import ASKED_AGAIN, leaves_end_open
+from laptime.api.doubts import (
+    ASKED_AGAIN,
+    OTHER_RESOURCES,
+    about,
+    leaves_end_open,
+    made_otherwise,
+    share_of_repetitions,
+)
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.server import Server
@@ -20,6 +27,8 @@ from laptime.plan.experiments import change
 WORTH = 1.05
 """A gain below 5 % is none: it would not be worth the resource, and the smallest that the usual
 number of repetitions can tell from chance on a quiet machine is about as large."""
+_ONE_SIDED = 0.5
+"""In a smaller share of the repetitions it is chance, and in the interval of the gain."""
 
 
 class Finding(StrEnum):
@@ -123,6 +132,8 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
     if not doubts and Validity.DOUBTFUL in (before.validity, row.validity):
         # The status of a large run has no room for reasons.
         why = "doubtful: its report says why"
+    if (otherwise := _otherwise(before, row)) is not None:
+        return Finding.NOT_KNOWN, gain, otherwise
     open_ended = None
     if gain.low is not None and gain.low >= WORTH:
         finding, open_ended = Finding.CONFIRMED, _open_ended(before)
@@ -154,6 +165,32 @@ def _unseen_workers(
     if peak > ONE_THREAD * max(unchanged.worker_count, peak_before or 0.0):
         return None
     return f"{said}: it never used more than {peak:.2f} cores"
+
+
+def _otherwise(before: ResultRow, row: ResultRow) -> str | None:
+    """Return what differs between two servers beside what was tried; None: nothing that is known.
+
+    An arm that asks for more CPU may fit on another node alone. What disturbs the trials of both is
+    in their interval; what is so in those of one of them cannot be told from what it has more of.
+    """
+    shares: dict[tuple[str, ...], float] = {}
+    said: dict[tuple[str, ...], str] = {}
+    for one, sign in ((row, 1), (before, -1)):
+        for reason in filter(made_otherwise, one.validity_reasons):
+            # Of both its own server is the same part.
+            known = about(reason.replace(f"server {one.server}", "server"))
+            kinds: list[tuple[str, ...]] = [(known[0], known[-1])]
+            if not OTHER_RESOURCES.said(reason):
+                # Another node than the first is not the same for both; of twice as much CPU
+                # somebody may have left a half to both.
+                kinds.append(known)
+            for kind in kinds:
+                shares[kind] = shares.get(kind, 0.0) + sign * share_of_repetitions(reason)
+                said.setdefault(kind, reason)
+    most = max(shares, key=lambda kind: abs(shares[kind]), default=None)
+    if most is None or abs(shares[most]) < _ONE_SIDED:
+        return None
+    return f"more differs than what was tried: {said[most]}"
 
 
 def _open_ended(row: ResultRow) -> str | None:

@@ -31,6 +31,7 @@ _OF_OLDER_VERSIONS = re.compile(r"'[^']*'|[\d.,]+")
 _NUMBER = r"[-+\d.,e]+%?"
 _OF_THE_FIRST = "; these figures are of the first"
 _REPEATED = rf"( \(in \d+ of \d+ repetitions?({_OF_THE_FIRST})?\))?"
+_SHARE = re.compile(rf" \(in (\d{{1,9}}) of (\d{{1,9}}) repetitions?({_OF_THE_FIRST})?\)$")
 
 
 class Bearing(Flag):
@@ -414,6 +415,21 @@ def in_repetitions(reasons: Sequence[str], repetitions: int) -> Said:
 def leaves_end_open(reason: str) -> bool:
     """Return whether a reason says that a search found no rate that the server itself missed."""
     return any(one.said(reason) for one in (NO_UPPER_END, SEARCHED_LATE, THINKERS))
+
+
+def share_of_repetitions(reason: str) -> float:
+    """Return in which share (0 to 1) of its repetitions a row says a reason."""
+    found = _SHARE.search(reason)
+    return int(found[1]) / max(1, int(found[2])) if found else 1.0
+
+
+def made_otherwise(reason: str) -> bool:
+    """Return whether a reason says that nodes or pods were others than those of other trials.
+
+    Or others than was asked for.
+    """
+    of_it = OTHER_NODES, OTHER_MACHINE, CONTAINER_ADDED, OTHER_RESOURCES, IMAGE_REPLACED
+    return any(one.said(reason) for one in of_it)
 
 
 def of_the_load(reason: str) -> bool:
