@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.api import doubts
 from laptime.catalog import scenario_of
 from laptime.cli import cluster_access
 from laptime.cli.cluster_access import Cluster
@@ -78,6 +79,28 @@ def test_what_an_experiment_can_tell_is_suggested(
     suggested = [line for line in out.splitlines() if " explain " in line]
     command = f"  laptime explain demo --server {server} --kubeconfig {kubeconfig}"
     assert suggested == ([command] if server else [])
+
+
+@pytest.mark.parametrize("why", ["nothing to compare", "a limit of the cluster's"])
+def test_what_an_experiment_cannot_tell_is_not_suggested(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    finished_status: Any,
+    why: str,
+) -> None:
+    for row in finished_status["results"]:
+        row["limitedBy"] = {"cause": "serverCpu", "evidence": "it was full"}
+        if why == "nothing to compare":
+            row |= {"comparedBy": "p99", "latencyFigures": {"p99": {"failed": 5}}}
+        else:
+            server = f"server {row['server']}"
+            said = doubts.LIMIT_ADDED.says(what=server, limits="500m of CPU")
+            row["validityReasons"] = [said]
+    fake.statuses = [finished_status]
+    _, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert " explain " not in out
 
 
 def test_run_asks_the_server_to_refuse_unknown_fields(

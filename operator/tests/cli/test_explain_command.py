@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from laptime.api import doubts
 from laptime.api.spec import CHANGEABLE
 
 Laptime = Callable[..., tuple[int, str, str]]
@@ -580,6 +581,74 @@ def test_a_load_of_which_nothing_can_be_tried_is_not_driven(
     call(laptime, kubeconfig, "--server", "fastapi")
     (applied,) = demo.applied
     assert [one["name"] for one in applied["spec"]["loads"]] == ["load-1"]
+
+
+@pytest.mark.parametrize(("limit", "arms"), [("500m", []), ("2", ["fastapi-workers"])])
+def test_a_limit_that_the_cluster_set_is_not_tried_by_more_workers(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, limit: str, arms: list[str]
+) -> None:
+    """Twice the workers under the same limit would refute what is right."""
+    row = limited["results"][0]
+    row["limitedBy"] = {"cause": "serverCpu", "evidence": "held back by its CPU limit"}
+    row["validity"] = "doubtful"
+    limits = f"{limit} of CPU and 128Mi of memory"
+    said = doubts.LIMIT_ADDED.says(what="server fastapi", limits=limits)
+    row["validityReasons"] = [doubts.in_repetitions([said] * 5, 5)]
+    demo.statuses = [limited, outcome(limited, 1.0, 0.01)]
+    code, out, err = call(laptime, kubeconfig, "--server", "fastapi")
+    why = f"the cluster limits fastapi to {limit} CPU (LimitRange), and the run does not: write"
+    if arms:
+        assert f"Not tried: {why}" in out
+    else:
+        assert (code, f"Nothing to try: {why}" in " ".join(err.split())) == (1, True)
+    tried = [one["name"] for run in demo.applied for one in run["spec"]["servers"][1:]]
+    assert tried == arms
+
+
+def drop(row: dict[str, Any], repetitions: int) -> None:
+    """Have a percentile of a server fall among the requests that it did not answer."""
+    row |= {"comparedBy": "p99", "latencyFigures": {"p99": {"failed": repetitions}}}
+
+
+def test_a_load_whose_percentile_nobody_has_is_not_tried_and_that_is_said_before(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, ["databaseConnections"], ["databaseConnections"])
+    drop(limited["results"][0], 5)
+    demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    why = "under load-0 p99 of fastapi fell among requests without a right answer: a lower rate"
+    assert f"Not tried: {why}" in out
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["loads"]] == ["load-1"]
+
+
+@pytest.mark.parametrize("more", [(), ("--more", "workers")])
+def test_what_can_only_be_not_known_is_not_measured(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, more: tuple[str, ...]
+) -> None:
+    drop(limited["results"][0], 5)
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi", *more)
+    assert code == 1
+    assert "Nothing to try: under closed p99 of fastapi fell among" in " ".join(err.split())
+    assert demo.applied == []
+    # In some repetitions it answered, and may do so in all of the next ones.
+    drop(limited["results"][0], 2)
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    assert call(laptime, kubeconfig, "--server", "fastapi", *more)[0] == 0
+
+
+def test_why_a_load_is_left_out_is_said_where_the_others_suspect_nothing(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, ["databaseConnections"], ["unknown"])
+    drop(limited["results"][0], 5)
+    demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
+    _, _, err = call(laptime, kubeconfig, "--server", "fastapi")
+    said = " ".join(err.split())
+    assert "under load-0 p99 of fastapi fell among" in said
+    assert "What limited fastapi is not known." in said
 
 
 def explained_status(limited: Status) -> Status:

@@ -58,6 +58,14 @@ def spec_of(*servers: Server, **fields: Any) -> BenchmarkRunSpec:
     )
 
 
+def without_limit(title: str) -> str:
+    """Return why there is no twice of the CPU of a tier that has no limit in the run."""
+    return (
+        f"{title} has no limit of CPU in the run: it takes what its node has; where a LimitRange "
+        f"limits it, write topology.{title.lower()}.resources.cpu in a run, and explain that one"
+    )
+
+
 def refused(spec: BenchmarkRunSpec) -> list[str]:
     """Return what the API server would say against a run."""
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "x"}}
@@ -95,6 +103,15 @@ def test_a_cause_is_tried_by_more_of_what_it_is_about(
     cause: Cause, fields: dict[str, Any], expected: tuple[Resource, ...]
 ) -> None:
     assert candidates(server(**fields), [cause]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("500m", (CPU,)), ("2", (CPU, WORKERS)), (None, (WORKERS,))]
+)
+def test_a_limit_that_the_cluster_gave_is_one_as_well(
+    given: str | None, expected: tuple[Resource, ...]
+) -> None:
+    assert candidates(server(), [Cause.SERVER_CPU], given) == expected
 
 
 @pytest.mark.parametrize("cause", [one for one in Cause if one not in TRIED])
@@ -259,7 +276,7 @@ def test_a_postgres_that_takes_what_is_free_cannot_have_twice_that() -> None:
         found, why_not = possible(spec, "mine", [POSTGRES_CPU])
         assert (found, why_not) == (
             [],
-            ["Postgres has no limit of CPU in the run: it takes what its node has"],
+            [without_limit("Postgres")],
         )
 
 
@@ -325,7 +342,7 @@ def test_threads_of_haproxy_that_were_there_for_another_server_are_told_of() -> 
         (
             {"haproxy": {}},
             HAPROXY_CPU,
-            "HAProxy has no limit of CPU in the run: it takes what its node has",
+            without_limit("HAProxy"),
         ),
         (
             {"pgbouncer": {"resources": {"cpu": "1"}}},

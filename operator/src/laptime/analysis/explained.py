@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ from laptime.api.doubts import (
     ASKED_AGAIN,
     OTHER_RESOURCES,
     about,
+    added_limit,
     leaves_end_open,
     made_otherwise,
     share_of_repetitions,
@@ -213,6 +214,30 @@ def _why_none(row: ResultRow) -> str | None:
     if figure.seconds is None:
         return f"{what} of {row.server} fell among requests without a right answer"
     return None
+
+
+def in_vain(row: ResultRow) -> str | None:
+    """Return why no experiment on a server could tell anything under a load; None: one may.
+
+    Where its response time fell among the requests without a right answer in half of its
+    repetitions or more, it will do so again, and nothing can be compared with it.
+    """
+    figure = row.response_time(row.compared_by) if row.compared_by.is_latency else None
+    if figure is None or not figure.failed or 2 * figure.failed < row.trials:
+        return None
+    fell = "fell among requests without a right answer"
+    said = f"under {row.load} {wording.metric(row.compared_by)} of {row.server} {fell}"
+    return f"{said}: a lower rate, or a closed load, has something to compare"
+
+
+def given_limit(server: str, rows: Iterable[ResultRow]) -> str | None:
+    """Return the limit of CPU that the cluster gave a server, as a quantity; None: none is known.
+
+    Of a server of which the run has no limit: a LimitRange sets one.
+    """
+    reasons = (reason for row in rows for reason in row.validity_reasons)
+    given = (added_limit(reason, f"server {server}") for reason in reasons)
+    return next(filter(None, given), None)
 
 
 def _why_apart(row: ResultRow) -> str | None:

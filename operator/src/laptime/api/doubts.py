@@ -32,6 +32,7 @@ _NUMBER = r"[-+\d.,e]+%?"
 _OF_THE_FIRST = "; these figures are of the first"
 _REPEATED = rf"( \(in \d+ of \d+ repetitions?({_OF_THE_FIRST})?\))?"
 _SHARE = re.compile(rf" \(in (\d{{1,9}}) of (\d{{1,9}}) repetitions?({_OF_THE_FIRST})?\)$")
+_LIMIT_OF_CPU = re.compile(r"(?:^| and )(\d+(?:\.\d+)?m?) of CPU\b")
 
 
 class Bearing(Flag):
@@ -421,6 +422,19 @@ def share_of_repetitions(reason: str) -> float:
     """Return in which share (0 to 1) of its repetitions a row says a reason."""
     found = _SHARE.search(reason)
     return int(found[1]) / max(1, int(found[2])) if found else 1.0
+
+
+def added_limit(reason: str, what: str) -> str | None:
+    """Return to how much CPU a reason says that the cluster limits a part of a run.
+
+    `what` is how reasons call the part; None: it says no such thing. It is a quantity: `500m`.
+    """
+    known = LIMIT_ADDED.about(reason)
+    if known is None:
+        return None
+    _, limits, of = known
+    found = _LIMIT_OF_CPU.search(limits) if of == what else None
+    return found and found[1]
 
 
 def made_otherwise(reason: str) -> bool:

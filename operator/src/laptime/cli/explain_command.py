@@ -94,8 +94,9 @@ def explain(
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
     impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
+    tries, loads = list(more or []), [one.name for one in spec.loads]
     results = run.status.results or []
-    tried, not_tried = _experiment(spec, results, chosen, more or [], impossible, repetitions)
+    tried, not_tried = _experiment(spec, results, chosen, tries, loads, impossible, repetitions)
     if before is not None and not before.deleting:
         if not before.over:
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
@@ -140,6 +141,7 @@ def _experiment(
     rows: Sequence[ResultRow],
     name: str,
     more: Sequence[Resource],
+    loads: Sequence[str],
     impossible: Mapping[Resource, str],
     repetitions: int | None,
 ) -> tuple[Experiment, list[str]]:
@@ -147,19 +149,25 @@ def _experiment(
 
     `impossible` is what this cluster cannot give more of, and why.
     """
+    from laptime.analysis.explained import in_vain
     from laptime.plan.experiments import NothingToTryError, changeable, experiment
 
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
     try:
         server = changeable(spec, name)
-        loads = [one.name for one in spec.loads]
-        chosen, not_tried = list(dict.fromkeys(more)), list[str]()
+        its_rows = [row for row in rows if row.server == name]
+        vain = {row.load: why for row in its_rows if row.load in loads and (why := in_vain(row))}
+        loads = [one for one in loads if one not in vain]
+        chosen, not_tried = list(dict.fromkeys(more)), list(vain.values())
+        if not loads:
+            raise NothingToTryError("; ".join(not_tried))
         asked_in_vain = [why for one, why in impossible.items() if one in chosen]
         if asked_in_vain:
             raise NothingToTryError("; ".join(asked_in_vain))
         if not chosen:
-            its_rows = [row for row in rows if row.server == name]
-            chosen, loads, not_tried = _suspected(spec, server, its_rows, impossible)
+            its_rows = [row for row in its_rows if row.load in loads]
+            chosen, loads, others = _suspected(spec, server, its_rows, impossible, not_tried)
+            not_tried += others
         return experiment(spec, name, chosen, loads, made), not_tried
     except NothingToTryError as error:
         raise Mistake(f"Nothing to try: {error}") from error
@@ -170,23 +178,38 @@ def _suspected(
     server: Server,
     rows: Sequence[ResultRow],
     impossible: Mapping[Resource, str],
+    vain: Sequence[str],
 ) -> tuple[list[Resource], list[str], list[str]]:
-    """Return what is to be tried, under which loads, those that it may limit, and why not more."""
+    """Return what is to be tried, under which loads, those that it may limit, and why not more.
+
+    `vain` says under which loads nothing could be compared, which are not among the rows.
+    """
+    from laptime.analysis.explained import given_limit
     from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError, candidates, possible
 
     causes = {row.load: row.limited_by for row in rows if row.limited_by is not None}
     # What limits a load comes before what was merely near it.
     first = [one.cause for one in causes.values()]
     near = [cause for one in causes.values() for cause in one.also]
-    suspected = candidates(server, [*first, *near])
+    # A limit that stands in no run cannot be doubled.
+    given = given_limit(server.name, rows)
+    suspected = candidates(server, [*first, *near], given)
     if not suspected:
-        raise Mistake(_nothing(server.name, list(dict.fromkeys(first)), rows))
-    can_be, not_tried = possible(spec, server.name, suspected)
+        raise Mistake("\n".join([*vain, _nothing(server.name, list(dict.fromkeys(first)), rows)]))
+    its_own = [one for one in suspected if given is None or one is not Resource.CPU]
+    can_be, not_tried = possible(spec, server.name, its_own)
+    if its_own != list(suspected):
+        not_tried.append(
+            f"the cluster limits {server.name} to {given} CPU (LimitRange), and the run does not: "
+            "write resources.cpu of it in a run, and explain that one"
+        )
     not_tried += [why for one, why in impossible.items() if one in can_be]
     chosen = [one for one in can_be if one not in impossible][:MOST_CANDIDATES]
     if not chosen:
         raise NothingToTryError("; ".join(not_tried))
-    by_load = {load: candidates(server, [one.cause, *one.also]) for load, one in causes.items()}
+    by_load = {
+        load: candidates(server, [one.cause, *one.also], given) for load, one in causes.items()
+    }
     loads = [load for load, found in by_load.items() if set(found) & set(chosen)]
     return chosen, loads, not_tried
 

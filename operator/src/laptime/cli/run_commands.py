@@ -316,6 +316,7 @@ def _exit(over: Run, other: str | None) -> NoReturn:
 
 def _suspect(run: Run) -> str | None:
     """Return the first server of which an experiment could tell what limits it."""
+    from laptime.analysis.explained import given_limit, in_vain
     from laptime.plan.experiments import candidates, possible
 
     if run.spec is None or run.explains is not None:
@@ -323,7 +324,9 @@ def _suspect(run: Run) -> str | None:
     deployed = {one.name: one for one in run.spec.deployed if one.name != run.spec.control_name}
     for row in run.status.results or []:
         server, found = deployed.get(row.server), row.limited_by
-        suspected = candidates(server, [found.cause]) if server and found else ()
-        if server and possible(run.spec, server.name, suspected)[0]:
+        if server is None or found is None or in_vain(row):
+            continue
+        suspected = candidates(server, [found.cause], given_limit(server.name, [row]))
+        if possible(run.spec, server.name, suspected)[0]:
             return server.name
     return None

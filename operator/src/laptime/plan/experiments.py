@@ -92,16 +92,19 @@ class NothingToTryError(ValueError):
     """There is nothing that the server could be given more of; the message says why."""
 
 
-def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
+def candidates(
+    server: Server, causes: Iterable[Cause], given: str | None = None
+) -> tuple[Resource, ...]:
     """Return what may limit a server by these causes, the likeliest first, without repetition.
 
     Locks, disks, nodes and generators stand for nothing here: all arms of an experiment share them.
+    `given` is a limit of CPU, as a quantity, that the cluster gave it where the run has none.
     """
-    found = (resource for cause in causes for resource in _resources(server, cause))
+    found = (resource for cause in causes for resource in _resources(server, cause, given))
     return tuple(dict.fromkeys(found))
 
 
-def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
+def _resources(server: Server, cause: Cause, given: str | None) -> Sequence[Resource]:
     if cause in _BY_CAUSE:
         return [_BY_CAUSE[cause]]
     if cause is Cause.SERVER_CONCURRENCY:
@@ -111,7 +114,8 @@ def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
         return [Resource.THREADS if threaded else Resource.WORKERS]
     if cause is not Cause.SERVER_CPU:
         return []
-    limit = _cores(server)
+    cpu = _cpu(server) or given
+    limit = quantity(cpu) if cpu is not None else None
     if limit is None:
         return [Resource.WORKERS]
     # Whether a worker uses more than one core nobody knows, so a limit above that may be what
@@ -322,7 +326,8 @@ def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Serv
     doubled = _twice(_cpu(server))
     if server.resources is None or doubled is None:
         raise NothingToTryError(
-            f"{server.name} has no limit of CPU in the run: try workers instead"
+            f"{server.name} has no limit of CPU in the run: try workers instead; where a "
+            "LimitRange limits it, write resources.cpu of it in a run, and explain that one"
         )
     resources = server.resources.model_copy(update={"cpu": doubled})
     return server.model_copy(update={"resources": resources})
@@ -363,7 +368,9 @@ def _twice_the_cpu(topology: Topology, tier: str) -> str:
         if topology.tier(tier) is None:
             raise NothingToTryError(f"the run has no {title}")
         raise NothingToTryError(
-            f"{title} has no limit of CPU in the run: it takes what its node has"
+            f"{title} has no limit of CPU in the run: it takes what its node has; where a "
+            f"LimitRange limits it, write topology.{tier}.resources.cpu in a run, and explain "
+            "that one"
         )
     if tier == "pgbouncer" and quantity(cpu or "0") >= 1:
         raise NothingToTryError(f"{title} is one thread: it cannot use more than the {cpu} CPU")
@@ -431,8 +438,3 @@ def _threads_count(server: Server) -> bool:
 def _cpu(server: Server) -> str | None:
     resources = server.resources or Resources()
     return resources.cpu
-
-
-def _cores(server: Server) -> float | None:
-    cpu = _cpu(server)
-    return quantity(cpu) if cpu is not None else None
