@@ -651,6 +651,34 @@ def test_why_a_load_is_left_out_is_said_where_the_others_suspect_nothing(
     assert "What limited fastapi is not known." in said
 
 
+def test_again_measures_what_was_tried_before(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, ["unknown"], ["databaseConnections"])
+    over = outcome(explained_status(limited), 1.62, 0.08)
+
+    def tried(*more: str) -> tuple[list[str], list[str], int]:
+        demo.statuses = [limited, over]
+        call(laptime, kubeconfig, "--server", "fastapi", *more)
+        spec = demo.applied[-1]["spec"]
+        arms, loads = ([one["name"] for one in spec[part]] for part in ("servers", "loads"))
+        return arms[1:], loads, spec["repetitions"]
+
+    both = ["load-0", "load-1"]
+    named = tried("--more", "workers", "--more", "databaseConnections", "--repetitions", "7")
+    assert named == (["fastapi-workers", "fastapi-conns", "fastapi-all"], both, 7)
+    assert tried("--again") == named
+    assert tried("--again", "--repetitions", "9") == (*named[:2], 9)
+    assert tried("--again", "--more", "workers") == (["fastapi-workers"], both, 9)
+    del demo.objects[EXPERIMENT]
+    assert tried() == (["fastapi-conns"], ["load-1"], 5)
+    assert tried("--again") == (["fastapi-conns"], ["load-1"], 5)
+    # Of another run of the name something else may be suspected.
+    demo.objects[f"{RUNS}/demo"]["metadata"]["uid"] = "uid-of-another"
+    limited["results"][1]["limitedBy"]["cause"] = "serverCpu"
+    assert tried("--again") == (["fastapi-workers"], ["load-1"], 5)
+
+
 def explained_status(limited: Status) -> Status:
     """Return the status with a row for each of two servers."""
     row = limited["results"][-1]

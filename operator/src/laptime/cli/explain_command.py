@@ -95,6 +95,10 @@ def explain(
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
     impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
     tries, loads = list(more or []), [one.name for one in spec.loads]
+    if again and before is not None and before.spec is not None and before.explains == run.uid:
+        # Somebody may have named what it tried, and its result is deleted.
+        repetitions = repetitions or before.spec.repetitions
+        tries, loads = (tries, loads) if tries else _tried_by(before.spec)
     results = run.status.results or []
     tried, not_tried = _experiment(spec, results, chosen, tries, loads, impossible, repetitions)
     if before is not None and not before.deleting:
@@ -134,6 +138,13 @@ def _only_server(spec: BenchmarkRunSpec) -> str:
     if len(there) > 1:
         raise Mistake(f"Which server? Write --server with one of {', '.join(there)}")
     return there[0]
+
+
+def _tried_by(before: BenchmarkRunSpec) -> tuple[list[Resource], list[str]]:
+    """Return what an experiment tried, and under which loads."""
+    from laptime.plan.experiments import tried
+
+    return tried(before), [one.name for one in before.loads]
 
 
 def _experiment(

@@ -195,6 +195,12 @@ def experiment(
     return Experiment(made, tuple(arms), besides(spec, made))
 
 
+def tried(spec: BenchmarkRunSpec) -> list[Resource]:
+    """Return what an experiment tries, by the names of its arms; `spec` is that of `experiment`."""
+    arms = [one.name for one in spec.servers if one.name != spec.baseline_name]
+    return [one for arm in arms for one, suffix in _SUFFIXES.items() if arm.endswith(suffix)]
+
+
 def besides(before: BenchmarkRunSpec, after: BenchmarkRunSpec) -> str:
     """Return what all arms of an experiment have otherwise than the run had it; empty: nothing."""
     said = []
