@@ -112,6 +112,25 @@ def test_a_password_in_last_words_is_told_nobody(said: str) -> None:
     assert PASSWORD[5:] not in f"{problem.message}{container.exit_message}"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{{ host: 'demo', password: '{PASSWORD}', port: 5432 }}",
+        json.dumps({"pool": {"password": PASSWORD}}),
+        json.dumps({"message": json.dumps({"password": PASSWORD})}),
+        f"{{Host:demo Port:5432 Password:{PASSWORD} Name:laptime}}",
+        f'{{:host=>"demo", :password=>"{PASSWORD}"}}',
+        f'DB_PASSWORD  "{PASSWORD}"',
+        f"Server=demo;Uid=laptime;Pwd={PASSWORD};",
+        f"- DATABASE_PASSWORD: {PASSWORD}",
+    ],
+)
+def test_a_password_in_a_printed_configuration_is_not_shown(said: str) -> None:
+    shown_instead = without_passwords(said)
+    assert shown_instead == said.replace(PASSWORD, "…")
+    assert PASSWORD[:5] not in quoted({"error": said})
+
+
 def test_a_password_in_a_wrong_answer_is_told_nobody_wherever_it_is_cut_off() -> None:
     for before in range(100):
         body = f"{before * 'x'} cannot reach postgresql://laptime:{PASSWORD}@demo-postgres:5432"
@@ -124,6 +143,8 @@ def test_what_is_no_password_stays() -> None:
         "GET http://demo-server:8080/a?mail=ada@example.com 500",
         "ask admin@example.com; password authentication failed for user laptime",
         json.dumps({"url": "http://host:8080", "mail": "a@b.example", "password": "no"}),
+        json.dumps({"password": None, "pwd": {"minLength": 12}}),
+        "password: is required; pwd: /srv/a-folder-with-a-long-name",
     ):
         assert without_passwords(text) == text
 

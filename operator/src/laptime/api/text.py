@@ -60,10 +60,15 @@ def told_apart(name: str, most: int = MAX_NAME) -> str:
     return f"{plain(name[: most - _DIGITS - 1])}…{digits}"
 
 
-# Of a URL (at its very beginning a text may be cut off within one), and of a list of settings. No
-# more than what such a password may have in it, so that JSON stays JSON.
+# Of a URL (at its very beginning a text may be cut off within one), of a list of settings, and of a
+# printed configuration. No more than what such a password may have in it, so that JSON stays JSON:
+# in the last one what the run's own may be, since words and numbers stand behind a colon as well.
 _PASSWORD = re.compile(
-    r"""(\A|://[^:/@\s"'\\]*:)[^@/\s"'\\<>]+@|(password\s*=\s*["']?)[^\s&"'\\;,]+""", re.IGNORECASE
+    r"""(\A|://[^:/@\s"'\\]*:)[^@/\s"'\\<>]+@"""
+    r"""|(password\s*=(?!>)\s*["']?)[^\s&"'\\;,]+"""
+    r"""|((?:password|passwd|pwd)[\\"']{0,8}\s{0,8}(?:=>|[=:]|\s[\\"'])\s{0,8}[\\"']{0,8})"""
+    r"""[A-Za-z0-9_-]{16,}""",
+    re.IGNORECASE,
 )
 
 
@@ -73,7 +78,7 @@ def without_passwords(text: str) -> str:
     A program that cannot read the DATABASE_URL that it was given likes to print it.
     """
     return _PASSWORD.sub(
-        lambda found: f"{found[1]}…@" if found[2] is None else f"{found[2]}…", text
+        lambda found: f"{found[1]}…@" if found[1] is not None else f"{found[2] or found[3]}…", text
     )
 
 
