@@ -240,7 +240,7 @@ def _text(field: str, length: int) -> str:
     """Return a text of that length that the rules of the field allow."""
     if length == 0:
         return ""
-    if field.endswith(("healthPath", "script.folder")):
+    if field.endswith(("healthPath", "script.folder", "writable[]")):
         return "/".ljust(length, "a")
     if field.endswith("cidr"):
         return {4: "::/0", 43: f"{'ffff:' * 7}ffff/128"}.get(length, "1" * length)
@@ -265,7 +265,7 @@ def _items(field: str, length: int) -> list[Any]:
     value: Any = items
     for part in place_in(RUN, field).split("."):
         value = value[int(part) if part.isdigit() else part]
-    if field.endswith(("script.files", ".endpoints")):
+    if field.endswith(("script.files", ".endpoints", ".writable")):
         return [f"{value[0]}-{i}" for i in range(length)]
     if not isinstance(value[0], dict):
         return [value[0]] * length
@@ -363,11 +363,11 @@ def test_what_is_left_out_gets_the_documented_default(door: Door) -> None:
 
 
 def test_without_strict_validation_an_unknown_field_is_pruned(door: Door) -> None:
-    run = changed(RUN, {"spec.surprise": {"a": 1}, "spec.servers.0.command": ["id"]})
+    run = changed(RUN, {"spec.surprise": {"a": 1}, "spec.servers.0.entrypoint": ["id"]})
     stored = door.try_run(run, validation="Ignore")
     assert not isinstance(stored, Refusal), stored
     assert "surprise" not in stored["spec"]
-    assert "command" not in stored["spec"]["servers"][0]
+    assert "entrypoint" not in stored["spec"]["servers"][0]
 
 
 @pytest.mark.parametrize("cpu", [2, "2", "2.5", "500m"])

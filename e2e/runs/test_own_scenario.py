@@ -119,6 +119,58 @@ def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> No
     assert kept["data"]["postgres"]["seed"] == [{"sql": SEED}]
 
 
+# Answers as the scenario says, if it runs as the user and may write where the run says it.
+POSTS = """
+import http.server, json, os, pathlib, sys
+import psycopg
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.path != "/posts":
+            return self.answer(200 if self.path == "/healthz" else 404, {})
+        pathlib.Path("/srv/cache/asked").write_text("yes")
+        with psycopg.connect(os.environ["DSN"], autocommit=True) as connection:
+            sql = "SELECT id, title, body FROM posts ORDER BY id DESC LIMIT 10"
+            rows = connection.execute(sql).fetchall()
+        posts = [dict(zip(("id", "title", "body"), row)) for row in rows]
+        self.answer(200 if (os.getuid(), os.getgid()) == (1234, 1234) else 500, posts)
+    def answer(self, status, document):
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
+"""
+WORDED = {
+    "name": "worded",
+    "image": "docker.io/laptime/operator:0.1.0",
+    "command": ["python3", "-c"],
+    "args": [POSTS, "$(PORT)"],
+    "env": [
+        {
+            "name": "DSN",
+            "value": "host=$(DATABASE_HOST) port=$(DATABASE_PORT) dbname=$(DATABASE_NAME) "
+            "user=$(DATABASE_USER) password=$(DATABASE_PASSWORD)",
+        }
+    ],
+    "user": 1234,
+    "writable": ["/srv/cache"],
+}
+
+
+def test_an_image_is_told_its_words_its_user_and_its_database(cluster: Cluster) -> None:
+    cluster.apply(changed("worded"))
+    cluster.apply(run_of("worded", servers=[WORDED]))
+    status = cluster.wait_end("worded", 120)
+    assert status["state"] == "Succeeded", status
+    (result,) = cluster.documents("worded").values()
+    assert result["figures"]["errors"] == 0, result
+
+
 LARGE = {"image": "docker.io/laptime/load-script:0.1.0", "file": "/data/rows.sql"}
 POSTS = 60_000
 LAST = {"sql": "INSERT INTO posts SELECT max(id) + 1, 'the last post', 'y' FROM posts;"}

@@ -14,6 +14,7 @@ from laptime.analysis.run_differences import (
     other_cpus,
     other_images,
     paired_otherwise,
+    same_in_both,
     what_differs,
 )
 from laptime.analysis.two_runs import (
@@ -279,6 +280,31 @@ def test_what_variables_hold_is_not_said_and_no_setting_is_endless() -> None:
         {**before.to_wire(), "generator": {"parallelism": 4}}
     )
     assert what_differs(before, parallel) == ["the generator: parallelism 1 and 4"]
+
+
+def test_how_an_image_is_run_is_part_of_what_a_server_is() -> None:
+    def of(**more: Any) -> BenchmarkRunSpec:
+        server = {"name": "mine", "image": "registry.example/shop:1", **more}
+        return BenchmarkRunSpec.model_validate(
+            {**ONE.to_wire(), "servers": [server], "baseline": None}
+        )
+
+    plain = of()
+    for change, said in (
+        ({"command": ["/a"]}, 'command none and ["/a"]'),
+        ({"args": ["-k", "gevent"]}, 'args none and ["-k", "gevent"]'),
+        ({"user": 1000}, "user none and 1000"),
+        ({"writable": ["/app"]}, 'writable none and ["/app"]'),
+        ({"env": [{"name": "A", "value": "x"}]}, "env.A.value is another one"),
+    ):
+        other = of(**change)
+        assert what_differs(plain, other) == [f"server mine: {said}"]
+        mine = [
+            one.model_copy(update={"server": "mine"}) for one in trials() if one.server == "axum"
+        ]
+        known = [one.model_copy(update={"images": {"server": "shop@sha256:1"}}) for one in mine]
+        assert same_in_both(plain, plain, (known, known))
+        assert same_in_both(plain, other, (known, known)) == set()
 
 
 def test_a_server_of_both_runs_without_a_trial_in_one_is_named() -> None:

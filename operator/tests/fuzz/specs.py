@@ -164,6 +164,8 @@ class _Maker:
         return f"{round(seconds * 1e6)}us" if "(us|ms)" in rule else f"{math.ceil(seconds * 1e3)}ms"
 
 
+_OF_AN_IMAGE = ("image", "port", "healthPath", "command", "args", "user", "writable")
+
 _MATCHES = re.compile(r"self\.matches\('([^']+)'\)")
 # Patterns by how they begin: a new one in the schema needs texts here.
 _OF_PATTERN: Mapping[str, list[str]] = {
@@ -175,6 +177,7 @@ _OF_PATTERN: Mapping[str, list[str]] = {
     "^[a-z0-9][-._a-z0-9/:]*": ["registry.example/a/b:1.2", "a", f"a@sha256:{'0' * 64}"],
     "^[-._a-zA-Z0-9]+$": ["script.js", "a", "a..", "x" * 253],
     "^[.]?[-_a-zA-Z0-9]": ["script.js", "a", ".a", "x" * 253, "shop/main.js"],
+    "^(/[-_.A-Za-z0-9]+)+": ["/data", "/var/lib/app", "/" + "x" * 254],
     "^(/[.]?[-_a-zA-Z0-9]": ["/scripts", "/a/.b/c..", "/" + "x" * 252],
     "^[A-Za-z_][A-Za-z0-9_]*$": ["MODE", "_", "a1", "LONG" * 16],
     "^[A-Za-z_][-._A-Za-z0-9]*$": ["team", "a.b-c"],
@@ -196,10 +199,8 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
         if "service" in server and random.random() < 0.2:
             _arrange_service(server)
         elif random.random() < 0.7 and fitting:
-            server.pop("image", None)
-            server.pop("port", None)
-            server.pop("healthPath", None)
-            server.pop("service", None)
+            for own in (*_OF_AN_IMAGE, "service"):
+                server.pop(own, None)
             server["preset"] = random.choice(fitting)
         else:
             server.pop("preset", None)

@@ -396,8 +396,12 @@ SPECS: dict[str, dict[str, Any]] = {
                         "value": "redis://:$(SERVICE_CACHE_PASSWORD)@$(SERVICE_CACHE_HOST):"
                         "$(SERVICE_CACHE_PORT)/0",
                     },
-                    {"name": "COST", "value": "$(PORT) $5"},
+                    {"name": "COST", "value": "$(HOME) $5"},
                 ],
+                "command": ["/own"],
+                "args": ["--listen=:$(PORT)", "--cache=$(SERVICE_CACHE_HOST)", "$(HOME)"],
+                "user": 1000,
+                "writable": ["/app/cache"],
             },
         ],
         "loads": [TIMED],

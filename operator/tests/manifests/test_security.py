@@ -288,11 +288,14 @@ def _verifier(ctx: RunContext) -> Manifest:
 
 
 def test_a_value_of_the_author_takes_nothing_from_other_variables() -> None:
-    # The kubelet would expand it: to the password that stands beside it.
+    # The kubelet would expand all of it. What the server is told itself it may say in other words.
     ctx = context("full")
-    server = ctx.spec.servers[0].model_copy(
-        update={"env": [EnvironmentVariable(name="MINE", value="$(DATABASE_PASSWORD)")]}
-    )
+    value = "$(DATABASE_PASSWORD) $(HOME) $(OTHER) $(DATABASE_SECRET)"
+    env = [
+        EnvironmentVariable(name="OTHER", value="x"),
+        EnvironmentVariable(name="MINE", value=value),
+    ]
+    server = ctx.spec.servers[0].model_copy(update={"env": env})
     (one,) = containers(server_deployment(ctx, server, None)["spec"]["template"]["spec"])[-1:]
     values = {variable["name"]: variable.get("value") for variable in one["env"]}
-    assert values["MINE"] == "$$(DATABASE_PASSWORD)"
+    assert values["MINE"] == "$(DATABASE_PASSWORD) $$(HOME) $$(OTHER) $$(DATABASE_SECRET)"

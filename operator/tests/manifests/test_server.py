@@ -17,6 +17,7 @@ from laptime.manifests.pods import literal, resources
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import verify_job
+from laptime.plan.told import told
 from tests.manifests.runs import SPECS, context, environment, expand
 
 
@@ -45,6 +46,10 @@ def test_the_contract_is_in_the_environment() -> None:
         "WORKERS": "4",
         "DATABASE_CONNECTIONS": "5",
         "DATABASE_PREPARED_STATEMENTS": "true",
+        "DATABASE_HOST": "demo-pgbouncer",
+        "DATABASE_PORT": "6432",
+        "DATABASE_USER": "laptime",
+        "DATABASE_NAME": "laptime",
         "DATABASE_PASSWORD": f"{secret_name(context())}/password",
         "DATABASE_URL": f"postgresql://laptime:{secret_name(context())}/password@demo-pgbouncer:6432/laptime",
     }
@@ -61,6 +66,90 @@ def test_a_server_asks_for_its_own_pool_and_the_verifier_asks_postgres() -> None
     ctx = context(spec)
     (verifier,) = verify_job(ctx, ctx.spec.server("axum"))["spec"]["template"]["spec"]["containers"]
     assert environment(verifier)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
+
+
+def test_a_server_may_be_told_its_database_in_its_own_words() -> None:
+    spec = with_env(
+        {
+            "name": "JDBC",
+            "value": "jdbc:postgresql://$(DATABASE_HOST):$(DATABASE_PORT)/$(DATABASE_NAME)",
+        },
+        {"name": "DB", "value": "Username=$(DATABASE_USER);Password=$(DATABASE_PASSWORD);$5"},
+        {"name": "URI", "value": "$(DATABASE_URL)?pool=$(DATABASE_CONNECTIONS)"},
+        {"name": "BIND", "value": "[$(POD_IP)]:$(PORT)x$(WORKERS)"},
+    )
+    spec["servers"][2]["topology"] = {"pgbouncer": {"poolSize": 40}}
+    spec["servers"][2] |= {
+        "command": ["/own"],
+        "args": ["-p=$(PORT)", "$(MODE)", "$(DATABASE_HOST)"],
+    }
+    seen, database = server_environment(spec, "own"), "laptime_40_transaction"
+    password = f"{secret_name(context())}/password"
+    assert seen["JDBC"] == f"jdbc:postgresql://demo-pgbouncer:6432/{database}"
+    assert seen["DB"] == f"Username=laptime;Password={password};$5"
+    assert seen["URI"] == f"postgresql://laptime:{password}@demo-pgbouncer:6432/{database}?pool=5"
+    assert seen["BIND"] == "[status.podIP]:9000x1"
+    (container,) = pod(spec, "own")["containers"]
+    assert container["command"] == ["/own"]
+    words = [expand(word, seen) for word in container["args"]]
+    assert words == ["-p=9000", "$(MODE)", "demo-pgbouncer"]
+    # Behind a delay its database is there.
+    delayed = {**spec, "topology": {**spec["topology"], "delay": {"database": "2ms"}}}
+    assert server_environment(delayed, "own")["JDBC"].startswith(
+        "jdbc:postgresql://demo-delay:6432/"
+    )
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_what_a_server_may_name_is_what_it_is_told(name: str) -> None:
+    ctx = context(name)
+    for server in ctx.spec.deployed:
+        bare = server.model_copy(update={"env": []})
+        (container,) = pod(SPECS[name], server.name)["containers"]
+        own = {one.name for one in server.env}
+        there = {one["name"] for one in container["env"]} - own
+        named = {one for one, lacking in told(ctx.spec, bare).items() if lacking is None}
+        assert {one for one in there if not one.startswith("SERVICE_")} == named
+
+
+def test_a_database_of_the_run_is_the_one_that_counts() -> None:
+    env = {"name": "DATABASE_HOST", "value": "elsewhere"}
+    for spec in (
+        with_env(env),
+        {**SPECS["bare"], "servers": [{**SPECS["bare"]["servers"][0], "env": [env]}]},
+    ):
+        (container,) = pod(spec, "own")["containers"]
+        assert [one for one in container["env"] if one["name"] == "DATABASE_HOST"] == [env]
+
+
+def test_an_image_runs_as_the_user_that_the_run_says_and_writes_where_it_says() -> None:
+    spec = copy.deepcopy(SPECS["full"])
+    spec["servers"][2] |= {"user": 1000, "writable": ["/app/cache", "/var/log/app"]}
+    found = pod(spec, "own")
+    security = found["securityContext"]
+    assert (security["runAsUser"], security["runAsGroup"], security["runAsNonRoot"]) == (
+        1000,
+        1000,
+        True,
+    )
+    (container,) = found["containers"]
+    folders = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    assert folders == {"/tmp": "tmp", "/app/cache": "writable-0", "/var/log/app": "writable-1"}
+    sizes = {one["name"]: one["emptyDir"]["sizeLimit"] for one in found["volumes"]}
+    assert sizes == {"tmp": "1Gi", "writable-0": "16Gi", "writable-1": "16Gi"}
+    ctx = context(spec, foreign_users=True)
+    chosen = server_deployment(ctx, ctx.spec.server("own"), None)["spec"]["template"]["spec"]
+    assert "runAsUser" not in chosen["securityContext"]
+
+
+def test_the_folder_of_sqlite_stays_the_one_with_the_file() -> None:
+    spec = copy.deepcopy(SPECS["embedded"])
+    spec["servers"][1]["writable"] = ["/data", "/cache"]
+    found = pod(spec, "own")
+    (container,) = found["containers"]
+    folders = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    assert folders == {"/tmp": "tmp", "/data": "data", "/cache": "writable-0"}
+    assert [one["name"] for one in found["volumes"]] == ["tmp", "sql", "data", "writable-0"]
 
 
 def test_without_pgbouncer_the_database_is_postgres() -> None:
@@ -181,7 +270,7 @@ def test_any_value_reaches_the_server_as_it_is(tricky: str, arbitrary: str) -> N
 
 @pytest.mark.parametrize(
     "value",
-    ["$(DATABASE_PASSWORD)", "$$(DATABASE_PASSWORD)", "`id`", "a\nb: c", "$(id)", "{{ x }}", "$"],
+    ["$(HOME)", "$$(MODE)", "$(DATABASE_SECRET)", "`id`", "a\nb: c", "$(id)", "{{ x }}", "$"],
 )
 def test_hostile_values_stay_values(value: str) -> None:
     seen = server_environment(with_env({"name": "X", "value": value}), "own")

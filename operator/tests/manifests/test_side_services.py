@@ -71,7 +71,7 @@ def test_servers_and_services_find_each_other_by_their_environment() -> None:
 def test_a_server_may_put_an_address_together_and_no_other_reference_is_expanded() -> None:
     seen = environment(container(server_deployment(CTX, CTX.spec.server("cached"), None)))
     assert seen["CACHE_URL"] == f"redis://:{SECRET}/cache@demo-service-cache:6379/0"
-    assert seen["COST"] == "$(PORT) $5"
+    assert seen["COST"] == "$(HOME) $5"
 
 
 def test_values_and_words_of_a_service_are_expanded_where_they_name_services() -> None:

@@ -196,6 +196,70 @@ def test_variables_of_a_server_name_services_that_there_are(
     assert misfits(spec("hello", server), around) == ([expected] if expected else [])
 
 
+TOLD = (
+    "$(PORT), $(WORKERS), $(POD_IP), $(DATABASE_URL), $(DATABASE_HOST), $(DATABASE_PORT), "
+    "$(DATABASE_USER), $(DATABASE_NAME), $(DATABASE_PASSWORD), $(DATABASE_CONNECTIONS), "
+    "$(DATABASE_PREPARED_STATEMENTS)"
+)
+
+
+@pytest.mark.parametrize(
+    ("topology", "server", "expected"),
+    [
+        ({"postgres": {}}, {"env": [{"name": "A", "value": "$(DATABASE_HOST)$(PORT)"}]}, ""),
+        ({"database": "sqlite"}, {"args": ["$(DATABASE_URL)"]}, ""),
+        ({"upstream": {}}, {"threads": 2, "args": ["$(UPSTREAM_URL)$(THREADS)"]}, ""),
+        (
+            {"postgres": {}},
+            {"env": [{"name": "A", "value": "$(DATABASE_HOSTNAME)"}]},
+            f"env.A: there is no $(DATABASE_HOSTNAME): there is {TOLD}",
+        ),
+        (
+            {},
+            {"args": ["serve", "--db=$(DATABASE_HOST)"]},
+            "args[1]: there is no $(DATABASE_HOST): the run has no database",
+        ),
+        (
+            {"database": "sqlite"},
+            {"command": ["/mine", "$(DATABASE_NAME)"]},
+            "command[1]: there is no $(DATABASE_NAME): the run has no Postgres; of SQLite there is "
+            "$(DATABASE_URL) alone",
+        ),
+        (
+            {},
+            {"args": ["$(UPSTREAM_URL)"]},
+            "args[0]: there is no $(UPSTREAM_URL): the run has no upstream",
+        ),
+        (
+            {},
+            {"args": ["$(THREADS)"]},
+            "args[0]: there is no $(THREADS): nothing says the threads of this server",
+        ),
+        (
+            {"postgres": {}},
+            {
+                "env": [
+                    {"name": "DATABASE_HOST", "value": "a"},
+                    {"name": "B", "value": "$(DATABASE_HOST)"},
+                ]
+            },
+            "env.B: there is no $(DATABASE_HOST): env sets it itself: write its value there",
+        ),
+        (
+            {},
+            {"args": ["$(SERVICE_CACHE_HOST)"]},
+            "args[0]: there is no $(SERVICE_CACHE_HOST): the scenario has no services",
+        ),
+    ],
+)
+def test_a_server_names_only_what_it_is_told(
+    topology: dict[str, Any], server: dict[str, Any], expected: str
+) -> None:
+    run = altered(spec("hello", {"name": "mine", "image": "mine:1", **server}), topology=topology)
+    said = [one for one in misfits(run, scenarios()["hello"]) if one.startswith("server")]
+    assert said == ([f"server mine: {expected}"] if expected else [])
+
+
 def test_where_a_scenario_has_no_services_that_is_said() -> None:
     env = [{"name": "URL", "value": "$(SERVICE_CACHE_HOST)"}]
     server = {"name": "mine", "image": "mine:1", "env": env}

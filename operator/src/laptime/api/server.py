@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field
 
-from laptime.api.base import Model, rule, rules
+from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.names import IMAGE, ServerName, variable_name
+from laptime.api.program import Folders, UserId, Words
 from laptime.api.resources import Resources
 from laptime.api.service import HEALTH_PATH, Service
 from laptime.api.topology import OwnTopology
@@ -27,9 +28,10 @@ class EnvironmentVariable(Model):
     )
     value: str = Field(
         "",
-        description="Its value, as it is, but for $(SERVICE_CACHE_HOST) and its like, which stand "
-        "for services of the scenario.",
-        max_length=1024,
+        description="Its value. $(DATABASE_HOST), $(PORT) and their like stand for what the server "
+        "is told (see docs/servers.md), $(SERVICE_CACHE_HOST) and its like for services of the "
+        "scenario; every other $ for itself.",
+        max_length=8192,
     )
 
 
@@ -56,6 +58,14 @@ class Server(Model):
                 "healthPath goes with image: a preset has its own, a service has its at "
                 "service.healthPath, leave healthPath out",
                 ".healthPath",
+            ),
+            rule(
+                "has(self.image) || !has(self.user) && "
+                "(!has(self.command) || self.command.size() == 0) && "
+                "(!has(self.args) || self.args.size() == 0) && "
+                "(!has(self.writable) || self.writable.size() == 0)",
+                "command, args, user and writable go with image: a preset is started as it is, and "
+                "a service is there already, leave them out",
             ),
             rule(
                 "!has(self.service) || (!has(self.workers) || self.workers == 1) && "
@@ -91,6 +101,25 @@ class Server(Model):
             minLength=1,
             maxLength=256,
         ),
+    )
+    command: Words = Field(
+        default_factory=list,
+        description="Instead of your image's entrypoint; $(PORT), $(DATABASE_HOST) and their like "
+        "stand for what they do in env.",
+    )
+    args: Words = Field(
+        default_factory=list,
+        description="Instead of your image's arguments; as those of command.",
+    )
+    user: UserId | None = Field(
+        None,
+        description="User and group that your image runs as; left out: its own, which may not be "
+        "root and must be a number.",
+    )
+    writable: Folders = Field(
+        default_factory=list,
+        description="Folders that your image writes to, empty at first. All else is read-only but "
+        "/tmp.",
     )
     service: Service | None = Field(
         None,
@@ -130,11 +159,8 @@ class Server(Model):
     env: list[EnvironmentVariable] = Field(
         default_factory=list,
         description="More environment variables.",
-        max_length=32,
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-        },
+        max_length=128,
+        json_schema_extra=BY_NAME,
     )
 
     @property

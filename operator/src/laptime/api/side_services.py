@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.names import IMAGE, variable_name
+from laptime.api.program import Folders, UserId, Words
 from laptime.api.resources import Resources
 
 MAX_SIDE_SERVICES = 8
@@ -20,25 +21,7 @@ MAX_SIDE_SERVICE_NAME = 16
 SIDE_PREFIX = "service-"
 """The components of such services begin with it, and no other does."""
 
-
-_Word = Annotated[str, Field(max_length=2048)]
-_Words = Annotated[list[_Word], Field(max_length=64)]
 _Port = Annotated[int, Field(ge=1, le=65535)]
-_UserId = Annotated[int, Field(ge=1, le=2**31 - 1)]
-_WritablePath = Annotated[
-    str,
-    Field(
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^(/[-_.A-Za-z0-9]+)+$') && !self.matches('/[.][.]?(/|$)') && "
-                "self != '/tmp'",
-                "must be a folder such as /data or /var/lib/mysql; /tmp can be written to anyway",
-            ),
-            minLength=1,
-            maxLength=255,
-        )
-    ),
-]
 
 
 class SideVariable(Model):
@@ -120,12 +103,12 @@ class ResetJob(Model):
     """A Job that brings a service back to its first state, and ends with exit code 0 then."""
 
     image: str = Field(description="Its image.", json_schema_extra=IMAGE)
-    command: _Words = Field(default_factory=list, description="Instead of the image's entrypoint.")
-    args: _Words = Field(default_factory=list, description="Instead of the image's arguments.")
+    command: Words = Field(default_factory=list, description="Instead of the image's entrypoint.")
+    args: Words = Field(default_factory=list, description="Instead of the image's arguments.")
     env: _Variables = Field(
         default_factory=list, description="Environment variables beside those of all services."
     )
-    user: _UserId | None = Field(None, description="User and group; left out: the image's own.")
+    user: UserId | None = Field(None, description="User and group; left out: the image's own.")
 
 
 class Reset(Model):
@@ -183,8 +166,8 @@ class SideService(Model):
         ),
     )
     image: str = Field(description="Its image.", json_schema_extra=IMAGE)
-    command: _Words = Field(default_factory=list, description="Instead of the image's entrypoint.")
-    args: _Words = Field(default_factory=list, description="Instead of the image's arguments.")
+    command: Words = Field(default_factory=list, description="Instead of the image's entrypoint.")
+    args: Words = Field(default_factory=list, description="Instead of the image's arguments.")
     env: _Variables = Field(default_factory=list, description="Its environment variables.")
     ports: list[_Port] = Field(
         description="TCP ports that it listens on; $(SERVICE_CACHE_PORT) is the first.",
@@ -200,17 +183,15 @@ class SideService(Model):
     ready: Ready | None = Field(
         None, description="When it can be used; left out: when its first port takes connections."
     )
-    user: _UserId | None = Field(
+    user: UserId | None = Field(
         None,
         description="User and group that it runs as; left out: the image's own, which may not be "
         "root and must be a number.",
     )
-    writable: list[_WritablePath] = Field(
+    writable: Folders = Field(
         default_factory=list,
         description="Folders that it writes to, empty in a new pod. All else is read-only but "
         "/tmp.",
-        max_length=8,
-        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     threads: int | None = Field(
         None,

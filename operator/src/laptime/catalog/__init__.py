@@ -29,7 +29,7 @@ from laptime.catalog.documents import (
 )
 from laptime.catalog.feeding import rows_of
 from laptime.catalog.filling import filled, filled_afterwards
-from laptime.catalog.loader import presets, processes_of, scenarios
+from laptime.catalog.loader import presets, processes_of, scenarios, threads_of
 from laptime.catalog.models import UNKNOWN, PackedSql, Preset, RequestsAtOnce, Scenario
 from laptime.catalog.needs import missing_capture, values_of
 from laptime.catalog.regexes import pattern_of
@@ -83,5 +83,6 @@ __all__ = [
     "scenarios",
     "stored_document",
     "stored_text",
+    "threads_of",
     "values_of",
 ]

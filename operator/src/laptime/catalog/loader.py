@@ -38,6 +38,12 @@ def processes_of(server: Server) -> int:
     return preset.processes_of(server) if preset else server.worker_count
 
 
+def threads_of(server: Server) -> int | None:
+    """Return the threads of a worker process: the run's, else the preset's, else None."""
+    preset = presets().get(server.preset or "")
+    return preset.threads_of(server) if preset else server.threads
+
+
 def _entries(folder: str) -> list[Traversable]:
     found = (one for one in (files(__package__) / folder).iterdir() if one.name.endswith(".yaml"))
     return sorted(found, key=lambda entry: entry.name)

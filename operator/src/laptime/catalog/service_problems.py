@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from laptime.api.side_services import SideService, SideVariable
 from laptime.catalog.header_names import header_problems
 from laptime.catalog.templates import check_ends
 
-_REFERENCE = re.compile(r"[$][(](SERVICE_[^)]*)[)]")
+_REFERENCE = re.compile(r"[$][(]((?:SERVICE|DATABASE)_[^)]*|[A-Z_]+)[)]")
 
 
 def service_problems(services: Sequence[SideService]) -> list[str]:
@@ -17,12 +18,23 @@ def service_problems(services: Sequence[SideService]) -> list[str]:
     return [said for one in services for said in _about(one, services)]
 
 
-def reference_problems(place: str, text: str, services: Sequence[SideService]) -> Iterator[str]:
-    """Yield what a text names of services that there is not, with what there is."""
+def reference_problems(
+    place: str,
+    text: str,
+    services: Sequence[SideService],
+    told: Mapping[str, str | None] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Yield what a text names of services that there is not, with what there is.
+
+    `told` are the variables of the contract, for a server: None, or why there is no such one.
+    """
     known = [name for one in services for name in one.variables]
     passwords = {one.variable("PASSWORD"): one.name for one in services}
     for name in dict.fromkeys(_REFERENCE.findall(text)):
         if name in known:
+            continue
+        if not name.startswith("SERVICE_"):
+            yield from _of_the_contract(place, name, told)
             continue
         if name in passwords:
             yield (
@@ -35,6 +47,17 @@ def reference_problems(place: str, text: str, services: Sequence[SideService]) -
             f"{place}: there is no $({name[:40]}): "
             + (f"there is {there}" if known else "the scenario has no services")
         )
+
+
+def _of_the_contract(place: str, name: str, told: Mapping[str, str | None]) -> Iterator[str]:
+    if name in told:
+        why = told[name]
+    elif told and name.startswith("DATABASE_"):
+        why = f"there is {', '.join(f'$({one})' for one, no in told.items() if no is None)}"
+    else:
+        return
+    if why is not None:
+        yield f"{place}: there is no $({name[:40]}): {why}"
 
 
 def _about(one: SideService, services: Sequence[SideService]) -> Iterator[str]:

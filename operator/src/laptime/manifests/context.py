@@ -21,7 +21,7 @@ from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.api.storage import PLACED_VERSION, STORED_VERSION, USUAL_VERSION
-from laptime.catalog import Scenario, presets
+from laptime.catalog import Scenario
 from laptime.plan import Places
 
 if TYPE_CHECKING:
@@ -266,11 +266,6 @@ class RunContext:
     def service_host(self, *parts: str) -> str:
         """Return the fully qualified name of a Service of the run."""
         return f"{self.object_name(*parts)}.{self.namespace}.svc.{self.cluster_domain}"
-
-    def threads(self, server: Server) -> int | None:
-        """Return the threads of a worker process: the run's, else the preset's, else None."""
-        preset = presets().get(server.preset or "")
-        return server.threads if preset is None else preset.threads_of(server)
 
     def labels(
         self,

@@ -429,6 +429,13 @@ def config_volume(name: str, config_map_name: str, paths: Mapping[str, str]) -> 
     }
 
 
+def writable_folders(paths: Sequence[str]) -> tuple[dict[str, str], list[Manifest]]:
+    """Return mounts and volumes by which somebody's own image can write to these folders."""
+    mounts = {path: f"writable-{number}" for number, path in enumerate(paths)}
+    volumes = [{"name": name, "emptyDir": {"sizeLimit": "16Gi"}} for name in mounts.values()]
+    return mounts, volumes
+
+
 def resources(wanted: Resources | None, *, cpu: str, memory: str) -> Manifest:
     """Return the resources of a container.
 

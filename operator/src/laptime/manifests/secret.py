@@ -12,8 +12,9 @@ from laptime.manifests.context import (
     RunContext,
     content_hash,
 )
-from laptime.manifests.pods import secret_variable
+from laptime.manifests.pods import secret_variable, variable
 from laptime.plan.pools import DATABASE
+from laptime.plan.told import DATABASE_PARTS
 
 USER = "laptime"
 ADMIN = "laptime_admin"
@@ -134,6 +135,12 @@ def database_variables(
         secret_variable("DATABASE_PASSWORD", secret_name(ctx), "password"),
         database_url("DATABASE_URL", host, port, database),
     ]
+
+
+def database_parts(host: str, port: int, database: str) -> list[Manifest]:
+    """Return what DATABASE_URL is made of, but for the password, for a server's own words."""
+    values = (host, str(port), USER, database)
+    return [variable(*one) for one in zip(DATABASE_PARTS, values, strict=True)]
 
 
 def database_url(name: str, host: str, port: int, database: str) -> Manifest:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from laptime.api.server import Server
+from laptime.catalog import threads_of
 from laptime.manifests import delay, pgbouncer, postgres
 from laptime.manifests.context import TRIAL_LABEL, Component, Manifest, RunContext
 from laptime.manifests.pods import (
-    POD_ADDRESS,
     container,
     deployment,
     pod_address_variable,
@@ -15,26 +18,16 @@ from laptime.manifests.pods import (
     service,
     startup_probe,
     variable,
+    writable_folders,
 )
-from laptime.manifests.secret import database_variables
+from laptime.manifests.secret import database_parts, database_variables
 from laptime.manifests.side_services import expanded, side_variables
-from laptime.manifests.sqlite import FOLDER, URL, sqlite_containers, sqlite_volumes
+from laptime.manifests.sqlite import URL, sqlite_containers, sqlite_mounts, sqlite_volumes
 from laptime.manifests.upstream import upstream_url
 from laptime.plan import profile_name
 from laptime.plan.pools import pool_name
+from laptime.plan.told import GIVES_WAY, told
 
-# The contract's own variables; a user's variable of such a name is left out.
-_RESERVED = (
-    "PORT",
-    "WORKERS",
-    "THREADS",
-    "UPSTREAM_URL",
-    "DATABASE_CONNECTIONS",
-    "DATABASE_PREPARED_STATEMENTS",
-    "DATABASE_PASSWORD",
-    "DATABASE_URL",
-    "PROFILE_PORT",
-)
 _PROFILE_PORTS = (6060, 6061)
 """The first that the server itself does not listen on."""
 
@@ -88,6 +81,9 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
     In the trial of a profile, and only there, the server is told where to be asked for one.
     """
     profiled = trial == profile_name(ctx.name, server.name)
+    # The file of SQLite has a volume of its own, which can be written to.
+    folders = [one for one in server.writable if one not in sqlite_mounts(ctx)]
+    mounts, volumes = writable_folders(folders)
     pod = pod_spec(
         ctx,
         [
@@ -96,22 +92,26 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
                 "server",
                 ctx.images.of(server),
                 resources=resources(server.resources, cpu="50m", memory="64Mi"),
+                command=server.command,
+                args=server.args,
                 env=_environment(ctx, server, profiled),
                 ports={
                     "http": server.listen_port,
                     **({"profile": profile_port(server)} if profiled else {}),
                 },
-                mounts={FOLDER: "data"} if ctx.spec.topology.sqlite else None,
+                mounts=sqlite_mounts(ctx) | mounts,
                 startup_probe=startup_probe(
                     ctx, httpGet={"path": server.health, "port": server.listen_port}
                 ),
+                expand=_expanding(ctx, server),
             )
         ],
         init_containers=sqlite_containers(ctx, server),
-        volumes=sqlite_volumes(ctx),
+        volumes=[*sqlite_volumes(ctx), *volumes],
         # A user's own image need not know Laptime's user: its files may belong to the user that
-        # its Dockerfile names. It may be any but root.
+        # its Dockerfile or the run names. It may be any but root.
         own_user=server.image is None,
+        user=server.user,
         # Nobody asks it any more, and the next trial is not measured beside it.
         grace_seconds=2,
     )
@@ -135,11 +135,7 @@ def database_address(ctx: RunContext) -> tuple[str, int]:
 
 
 def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manifest]:
-    own = [one for one in server.env if one.name not in _RESERVED]
-    environment = side_variables(ctx)
-    if not any(one.name == POD_ADDRESS for one in own):
-        environment.append(pod_address_variable())
-    environment += [{"name": one.name, "value": expanded(one.value)} for one in own]
+    environment = [*side_variables(ctx), pod_address_variable()]
     environment += [
         variable("PORT", str(server.listen_port)),
         variable("WORKERS", str(server.worker_count)),
@@ -149,7 +145,7 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
     ]
     if profiled:
         environment.append(variable("PROFILE_PORT", str(profile_port(server))))
-    threads = ctx.threads(server)
+    threads = threads_of(server)
     if threads is not None:
         environment.append(variable("THREADS", str(threads)))
     if (url := upstream_url(ctx, server)) is not None:
@@ -160,5 +156,22 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
         host, port = database_address(ctx)
         if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.database is not None:
             host, port = delay.delay_name(ctx), delay.DATABASE_PORT
-        environment += database_variables(ctx, host, port, pool_name(ctx.spec, server))
-    return environment
+        database = pool_name(ctx.spec, server)
+        environment += database_parts(host, port, database)
+        environment += database_variables(ctx, host, port, database)
+    known = told(ctx.spec, server)
+    # The contract's own go before a user's of the same name, but for those that give way.
+    own = [one for one in server.env if one.name in GIVES_WAY or one.name not in known]
+    given_way = {one.name for one in own} & GIVES_WAY
+    expand = _expanding(ctx, server)
+    return [
+        # Before what refers to them.
+        *(one for one in environment if one["name"] not in given_way),
+        *({"name": one.name, "value": expand(one.value)} for one in own),
+    ]
+
+
+def _expanding(ctx: RunContext, server: Server) -> Callable[[str], str]:
+    """Return what leaves to the kubelet what a server's texts name of what it is told."""
+    names = {name for name, lacking in told(ctx.spec, server).items() if lacking is None}
+    return partial(expanded, names=names)

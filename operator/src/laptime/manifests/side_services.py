@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 
 from laptime.api.resources import quantity
 from laptime.api.side_services import Reset, ResetJob, ResetRequest, SideService, SideVariable
@@ -29,12 +30,13 @@ from laptime.manifests.pods import (
     service,
     startup_probe,
     variable,
+    writable_folders,
 )
 from laptime.manifests.secret import owning, services_owner, services_secret_name
 from laptime.manifests.undisturbed import pod_template
 
 _LATE_SECONDS = 30
-_REFERENCE = re.compile(r"[$][$][(](SERVICE_[A-Z0-9_]+)[)]")
+_REFERENCE = re.compile(r"[$][$][(]([A-Z0-9_]+)[)]")
 
 
 def side_service_name(ctx: RunContext, one: SideService) -> str:
@@ -76,7 +78,7 @@ def side_service_deployment(
 
     The pod of the trial before is told to end first, and nothing reaches it any more.
     """
-    paths = {path: f"writable-{number}" for number, path in enumerate(one.writable)}
+    mounts, volumes = writable_folders(one.writable)
     pod = pod_spec(
         ctx,
         [
@@ -89,12 +91,12 @@ def side_service_deployment(
                 args=one.args,
                 env=_environment(ctx, one.env),
                 ports=_ports(one),
-                mounts=paths,
+                mounts=mounts,
                 startup_probe=startup_probe(ctx, **_ready(one)),
                 expand=expanded,
             )
         ],
-        volumes=[{"name": name, "emptyDir": {"sizeLimit": "16Gi"}} for name in paths.values()],
+        volumes=volumes,
         own_user=False,
         user=one.user,
         grace_seconds=2,
@@ -117,9 +119,14 @@ def side_variables(ctx: RunContext) -> list[Manifest]:
     return found
 
 
-def expanded(text: str) -> str:
-    """Return a text in which the kubelet expands what stands for services, and nothing else."""
-    return _REFERENCE.sub(r"$(\1)", literal(text))
+def expanded(text: str, names: Collection[str] = ()) -> str:
+    """Return a text in which the kubelet expands what stands for services and these names."""
+
+    def written(found: re.Match[str]) -> str:
+        expands = found[1].startswith("SERVICE_") or found[1] in names
+        return f"$({found[1]})" if expands else found[0]
+
+    return _REFERENCE.sub(written, literal(text))
 
 
 def reset_name(ctx: RunContext, one: SideService, purpose: str) -> str:

@@ -42,6 +42,11 @@ def sqlite_volumes(ctx: RunContext) -> list[Manifest]:
     ]
 
 
+def sqlite_mounts(ctx: RunContext) -> dict[str, str]:
+    """Return where a server's container has the folder of the database: its path, its volume."""
+    return {FOLDER: "data"} if ctx.spec.topology.sqlite else {}
+
+
 def sqlite_containers(ctx: RunContext, server: Server) -> list[Manifest]:
     """Return the container that makes the database before the server starts."""
     if not ctx.spec.topology.sqlite:
@@ -55,6 +60,6 @@ def sqlite_containers(ctx: RunContext, server: Server) -> list[Manifest]:
             command=["laptime"],
             args=["make-sqlite", _SQL_FOLDER, FILE],
             env=[variable("HOME", "/tmp")],
-            mounts={_SQL_FOLDER: "sql", FOLDER: "data"},
+            mounts={_SQL_FOLDER: "sql", **sqlite_mounts(ctx)},
         )
     ]

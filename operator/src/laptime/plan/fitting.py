@@ -14,6 +14,7 @@ from laptime.plan.endpoints import load_problem, scarce_rows, sent_sessions
 from laptime.plan.pools import connections_needed, known_connections, pool_sizes
 from laptime.plan.profiles import profile_load
 from laptime.plan.sessions import shape_problem, thinking_problem
+from laptime.plan.told import texts, told
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -154,16 +155,20 @@ def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
 
 
 def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
-    """Yield which variables of servers name services that there are not, or are theirs."""
+    """Yield which texts of servers name variables that there are not, and which are services'."""
     ours = {name: one.name for one in scenario.services for name in one.variables}
     for server in spec.servers:
+        known = told(spec, server)
+        for place, text in texts(server):
+            yield from reference_problems(
+                f"server {server.name}: {place}", text, scenario.services, known
+            )
         for one in server.env:
-            place = f"server {server.name}: env.{one.name}"
-            yield from reference_problems(place, one.value, scenario.services)
             if one.name in ours:
                 yield (
-                    f"{place}: Laptime sets it, since scenario {scenario.name} has a service "
-                    f"{ours[one.name]}: leave it out, or give yours another name"
+                    f"server {server.name}: env.{one.name}: Laptime sets it, since scenario "
+                    f"{scenario.name} has a service {ours[one.name]}: leave it out, or give yours "
+                    "another name"
                 )
 
 

@@ -118,7 +118,8 @@ BEFORE = Section(
         Reason(
             "ScenarioDoesNotFit",
             "a preset does other work, or the topology lacks what the scenario needs, or has what "
-            "does not stand before a Service that is there already",
+            "does not stand before a Service that is there already; or a server names a variable "
+            "that it is not told ([in its own words](servers.md#in-its-own-words))",
             "write what the message says",
         ),
         Reason(

@@ -1,0 +1,47 @@
+"""What a server is told by variables, as far as its `env`, `command` and `args` name it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import threads_of
+
+DATABASE_PARTS = ("DATABASE_HOST", "DATABASE_PORT", "DATABASE_USER", "DATABASE_NAME")
+"""Of a Postgres; with DATABASE_PASSWORD they are all that its DATABASE_URL is made of."""
+GIVES_WAY = frozenset({"POD_IP", *DATABASE_PARTS})
+"""What Laptime leaves out where `env` has a variable of that name."""
+
+
+def told(spec: BenchmarkRunSpec, server: Server) -> dict[str, str | None]:
+    """Return the variables that $(NAME) stands for: None, or why this server has no such one."""
+    topology = spec.topology
+    no_postgres = no_database = None
+    if topology.sqlite:
+        no_postgres = "the run has no Postgres; of SQLite there is $(DATABASE_URL) alone"
+    elif topology.postgres is None:
+        no_postgres = no_database = "the run has no database"
+    found: dict[str, str | None] = {
+        "PORT": None,
+        "WORKERS": None,
+        "THREADS": None if threads_of(server) else "nothing says the threads of this server",
+        "POD_IP": None,
+        "DATABASE_URL": no_database,
+        **dict.fromkeys((*DATABASE_PARTS, "DATABASE_PASSWORD"), no_postgres),
+        "DATABASE_CONNECTIONS": None,
+        "DATABASE_PREPARED_STATEMENTS": None,
+        "UPSTREAM_URL": None if topology.upstream else "the run has no upstream",
+        "PROFILE_PORT": "it is there in the trial of a profile alone",
+    }
+    own = {one.name for one in server.env} & GIVES_WAY
+    return found | dict.fromkeys(own, "env sets it itself: write its value there")
+
+
+def texts(server: Server) -> Iterator[tuple[str, str]]:
+    """Yield each text of a server that may name them, after where it stands."""
+    for one in server.env:
+        yield f"env.{one.name}", one.value
+    for what, words in (("command", server.command), ("args", server.args)):
+        for number, word in enumerate(words):
+            yield f"{what}[{number}]", word
