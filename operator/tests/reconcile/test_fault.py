@@ -268,6 +268,61 @@ def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:
     assert "exit code 3; its last words: no such table" in problem.message
 
 
+READ_ONLY = (
+    ". It says '%s': all but /tmp is read-only. Name in writable, beside image, what it writes to"
+)
+NO_ROOT = (
+    ". It says '%s': it runs without root and capabilities. Have it listen on a port from 1024 on, "
+    "and let its user have the files that it needs, or write another user beside image"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("mkdir: cannot create directory '/app': Read-only file system", READ_ONLY),
+        (
+            "Error: EROFS: read-only file system, mkdir '/app/cache'\n  at f\n}\n\nNode.js v24",
+            READ_ONLY,
+        ),
+        ("OSError: [Errno 30] Read-only file system: '/app/x'", READ_ONLY),
+        ("listen tcp :80: bind: permission denied", NO_ROOT),
+        ("PermissionError: [Errno 13] Permission denied: '/app/x'", NO_ROOT),
+        ("chown: /var/cache/nginx: Operation not permitted", NO_ROOT),
+        ("java.nio.file.AccessDeniedException: /app/logs", NO_ROOT),
+        ("FATAL: permission denied for schema public", ""),
+        ("panic: no such table", ""),
+    ],
+)
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_words_about_what_no_pod_may_are_told_with_the_rule(
+    words: str, rule: str, restarts: int
+) -> None:
+    last = {"terminated": {"reason": "Error", "exitCode": 1, "message": words}}
+    view = pod_view(pod(container(RUNNING, restartCount=restarts, lastState=last)))
+    problem = diagnose("server mine", [view], LATER)
+    assert problem is not None
+    _, separator, said = problem.message.partition(". It says ")
+    quoted = said[1:].partition("'")[0]
+    assert quoted.lower() in words.lower()
+    assert separator + said == (rule % quoted if rule else "")
+
+
+def test_of_an_image_whose_user_is_no_number_it_is_said_what_to_write() -> None:
+    words = "container has runAsNonRoot and image has non-numeric user (node), cannot verify user"
+    named = pod_view(pod(waiting("CreateContainerConfigError", words)))
+    problem = diagnose("server mine", [named], LATER)
+    assert problem is not None
+    assert problem.message == (
+        f"the container of server mine cannot be created: {words}. No container runs as root: give "
+        "its image a numeric USER, or write user beside image"
+    )
+    other = pod_view(pod(waiting("CreateContainerConfigError", 'secret "a" not found')))
+    problem = diagnose("server mine", [other], LATER)
+    assert problem is not None
+    assert problem.message.endswith("not found")
+
+
 def test_a_container_that_was_started_again_and_never_told_why_was_lost_by_its_node() -> None:
     """So it is where the container runtime was killed: the kubelet has no end to tell."""
     begun = pod_view(pod(container(RUNNING, restartCount=1)))

@@ -44,6 +44,14 @@ _WROTE_TOO_MUCH = re.compile(
 _DISK_FULL = re.compile(
     r"^(?!.*shared memory).*No space left on device", re.MULTILINE | re.IGNORECASE
 )
+# How programs of all languages say what no pod of a run may. Databases and clouds go on with "for",
+# "to" or "on" where they deny a permission of their own.
+_READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)
+_NOT_ALLOWED = re.compile(
+    r"permission denied(?! (?:for|to|on)\b)|\bEACCES\b|operation not permitted"
+    r"|java\.nio\.file\.AccessDeniedException",
+    re.IGNORECASE,
+)
 # What a scheduler says of each group of nodes that take no pod, whatever it asks for.
 _CLOSED = re.compile(
     r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
@@ -443,7 +451,8 @@ def _diagnose_container(
     if waiting in _CONFIG_REASONS:
         return Problem(
             "ContainerConfigInvalid",
-            f"the container of {what} cannot be created: {container.waiting_message or waiting}",
+            f"the container of {what} cannot be created: {container.waiting_message or waiting}"
+            f"{_user_to_write(container.waiting_message)}",
         )
     if container.exit_reason == "OOMKilled" and not container.limited:
         return Problem(
@@ -488,13 +497,14 @@ def _diagnose_container(
         return Problem(
             "CrashLoop",
             f"{what} ends again and again (exit code {container.exit_code}"
-            f"{_last_words(container)})",
+            f"{_last_words(container)}){_rule_of_pods(container)}",
             fatal=enough,
         )
     if container.restarts > 0:
         return Problem(
             "Crashed",
-            f"{what} ended with exit code {container.exit_code}{_last_words(container)}",
+            f"{what} ended with exit code {container.exit_code}{_last_words(container)}"
+            f"{_rule_of_pods(container)}",
         )
     return None
 
@@ -516,6 +526,26 @@ def _what_to_pull_with(pod: PodView) -> str:
         "Check its name and tag, and that the cluster may pull it; a private registry needs a "
         "Secret in spec.imagePullSecrets"
     )
+
+
+def _user_to_write(said: str | None) -> str:
+    """Return what to write where a kubelet cannot tell that an image does not run as root."""
+    if "runAsNonRoot" not in (said or ""):
+        return ""
+    return ". No container runs as root: give its image a numeric USER, or write user beside image"
+
+
+def _rule_of_pods(container: ContainerView) -> str:
+    """Return the rule of pods that the words of a container seem to be about."""
+    said = container.exit_message or ""
+    if found := _READ_ONLY.search(said):
+        rule = "all but /tmp is read-only. Name in writable, beside image, what it writes to"
+    elif found := _NOT_ALLOWED.search(said):
+        rule = (
+            "it runs without root and capabilities. Have it listen on a port from 1024 on, and let "
+            "its user have the files that it needs, or write another user beside image"
+        )
+    return f". It says {found[0]!r}: {rule}" if found else ""
 
 
 def _last_words(container: ContainerView) -> str:

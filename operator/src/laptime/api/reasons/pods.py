@@ -111,7 +111,8 @@ PODS = Section(
             "ContainerConfigInvalid",
             "the container cannot be created, such as an image that must run as root or names its "
             "user",
-            "give the image a numeric `USER` that is not 0 ([contract](servers.md))",
+            "give the image a numeric `USER` that is not 0, or write `user` beside `image` "
+            "([contract](servers.md))",
             blame=Fault.CLUSTER,
             once_well=True,
         ),
@@ -132,7 +133,8 @@ PODS = Section(
         Reason(
             "CrashLoop",
             "its container ends again and again",
-            "mend what the last words in the message say; try the image as in "
+            "mend what the last words in the message say (all but `/tmp` and `writable` is "
+            "read-only, and nothing runs as root); try the image as in "
             "[servers](servers.md#try-it-without-a-cluster)",
             blame=Blame.PART,
         ),
