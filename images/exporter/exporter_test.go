@@ -43,9 +43,10 @@ var postgresAnswers = answers{
 	postgresSQL: {
 		{[]string{"state", "wait_event_type", "wait_event", "connections"},
 			[][]string{{"active", "", "", "3"}, {"idle", "Client", "ClientRead", "7"}}},
-		{[]string{"xact_commit", "active_time", "max_connections"}, [][]string{{"12", "1500", "1000"}}},
+		{[]string{"datname", "xact_commit", "active_time"},
+			[][]string{{"laptime", "12", "1500"}, {"laptime_old", "7", "250"}}},
 		{[]string{"calls", "exec_time"}, [][]string{{"50000", "2500"}}},
-		{[]string{"wal_bytes"}, [][]string{{"9593163"}}},
+		{[]string{"wal_bytes", "max_connections"}, [][]string{{"9593163", "1000"}}},
 	},
 }
 
@@ -178,8 +179,10 @@ func TestPostgresSaysWhatConnectionsDo(t *testing.T) {
 		"laptime_postgres_up 1",
 		`laptime_postgres_connections{state="active",wait_event="",wait_event_type=""} 3`,
 		`laptime_postgres_connections{state="idle",wait_event="ClientRead",wait_event_type="Client"} 7`,
-		"laptime_postgres_commits_total 12",
-		"laptime_postgres_active_seconds_total 1.5",
+		`laptime_postgres_commits_total{database="laptime"} 12`,
+		`laptime_postgres_commits_total{database="laptime_old"} 7`,
+		`laptime_postgres_active_seconds_total{database="laptime"} 1.5`,
+		`laptime_postgres_active_seconds_total{database="laptime_old"} 0.25`,
 		"laptime_postgres_max_connections 1000",
 		"laptime_postgres_statements_total 50000",
 		"laptime_postgres_statement_seconds_total 2.5",
