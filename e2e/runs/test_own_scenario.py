@@ -171,6 +171,46 @@ def test_an_image_is_told_its_words_its_user_and_its_database(cluster: Cluster) 
     assert result["figures"]["errors"] == 0, result
 
 
+def test_each_server_may_have_a_database_of_its_own(cluster: Cluster) -> None:
+    """Each answer, what is asked after it and what brings the rows back say where they were."""
+    own = "^laptime_(last_week|today)$"
+    latest = {
+        "name": "latest",
+        "path": "/posts",
+        "jsonSchema": {
+            "type": "array",
+            "minItems": 10,
+            "items": {"required": ["title"], "properties": {"title": {"pattern": own}}},
+        },
+        "afterwards": [{"query": f"SELECT current_database() ~ '{own}'", "rows": [[True]]}],
+    }
+    cluster.apply(
+        changed(
+            "apart",
+            data__postgres__schema=[
+                {
+                    "sql": "CREATE TABLE stored (id integer PRIMARY KEY); CREATE VIEW posts AS "
+                    "SELECT id, current_database()::text AS title, 'x'::text AS body FROM stored;"
+                }
+            ],
+            data__postgres__seed=[{"sql": "INSERT INTO stored SELECT generate_series(1, 30);"}],
+            data__postgres__reset=[{"sql": f"SELECT 1 / (current_database() ~ '{own}')::integer;"}],
+            checks=[latest],
+        )
+    )
+    topology = {"postgres": {"databases": "perServer"}, "pgbouncer": {"poolSize": 2}}
+    servers = [{**SERVER, "name": name} for name in ("last-week", "today")]
+    cluster.apply(run_of("apart", servers=servers, topology=topology))
+    status = cluster.wait_end("apart", 180)
+    assert status["state"] == "Succeeded", status
+    results = list(cluster.documents("apart").values())
+    assert {one["server"] for one in results} == {"last-week", "today"}
+    for one in results:
+        # Where the server is, its statements are counted.
+        assert one["statements"] >= 200, one
+        assert one["validity"] != "invalid", one["validityReasons"]
+
+
 LARGE = {"image": "docker.io/laptime/load-script:0.1.0", "file": "/data/rows.sql"}
 POSTS = 60_000
 LAST = {"sql": "INSERT INTO posts SELECT max(id) + 1, 'the last post', 'y' FROM posts;"}

@@ -3,6 +3,8 @@
 # (POSTGRES_PASSWORD), the extensions of /etc/laptime/extensions.sql and the SQL files of
 # /etc/laptime/init.d; TCP opens only after that, so a server that answers on port 5432 is complete.
 # Instead of one of them a file of its name in /laptime-files is run, which was copied out of an image.
+# At the end /etc/laptime/databases.sql, where there is one, makes copies of the database, each for a
+# server of its own.
 # A directory that exists is used as it is.
 set -eu
 
@@ -35,6 +37,14 @@ SQL
         echo "laptime: running $file"
         run_sql --username=laptime --command="\\restrict $key" --file="$file"
     done
+    if [ -e /etc/laptime/databases.sql ]; then
+        # What autovacuum soon does to new rows it would do to no copy, which has no counters of them. The
+        # role owns all of the database but what databases share, and each of these is a warning.
+        run_sql --username=laptime --command='SET client_min_messages = error' --command='VACUUM (ANALYZE)'
+        # From elsewhere: what somebody is connected to cannot be copied, and there the scenario's
+        # SQL has set nothing for a superuser.
+        run_sql --username=postgres --dbname=postgres --file=/etc/laptime/databases.sql
+    fi
     pg_ctl --pgdata="$1" --silent --wait --mode=fast stop
 }
 

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,42 @@ def test_sql_out_of_an_image_may_do_no_more_than_any_other(
         assert broken.container.wait(READY) != 0
         assert words in broken.container.output
         assert PASSWORD not in broken.container.output
+
+
+def test_each_server_has_the_database_as_the_scenario_made_it(run: Run, tmp_path: Path) -> None:
+    seed = """
+        CREATE TABLE posts (id serial PRIMARY KEY, title text);
+        INSERT INTO posts (title) SELECT 'post' FROM generate_series(1, 5000);
+        ALTER DATABASE laptime SET search_path = 'mine', 'public';
+        ALTER ROLE laptime IN DATABASE laptime SET work_mem = '7MB';
+    """
+    names = ["laptime_old", "laptime_old_control", "laptime_new"]
+    with start_database(run, tmp_path, free_port(), seed, databases=names) as database:
+        database.container.wait_until(database.ready, READY)
+        copies = [replace(database, name=name) for name in names]
+        for copy in copies:
+            # Autovacuum has no counters of it, and would never see to it.
+            known = "SELECT reltuples, relallvisible > 0 FROM pg_class WHERE relname = 'posts'"
+            assert copy.query(f"SELECT count(*) FROM posts; {known}") == "5000|t"
+            assert copy.query("SELECT current_setting('search_path')") == "mine, public"
+            assert copy.query("SHOW work_mem") == "7MB"
+            # What is asked before each trial is allowed there too, and what is counted is its own.
+            reset = "SELECT pg_stat_reset(); SELECT pg_stat_statements_reset(); CHECKPOINT"
+            assert copy.query(f"{reset}; INSERT INTO posts (title) VALUES ('x') RETURNING id") == (
+                "5001"
+            )
+            counted = """SELECT sum(calls) FROM pg_stat_statements WHERE query LIKE 'INSERT%' AND
+                dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+            assert copy.query(counted) == "1"
+        # A migration of one is nobody else's.
+        copies[2].query("ALTER TABLE posts DROP COLUMN title")
+        assert copies[0].query("SELECT title FROM posts WHERE id = 1") == "post"
+        # A container that is started again has them all, with what was written.
+        database.container.signal(signal.SIGINT)
+        assert database.container.wait(ENDS) == 0
+    with start_database(run, tmp_path, free_port()) as again:
+        again.container.wait_until(again.ready, READY)
+        assert replace(again, name="laptime_new").query("SELECT count(*) FROM posts") == "5001"
 
 
 def test_a_password_that_cannot_be_set_is_not_in_the_log(run: Run, tmp_path: Path) -> None:

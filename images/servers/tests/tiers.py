@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 from containers import Container, free_port, writable_folder
+
+from laptime.manifests.postgres import copying_sql
 
 PASSWORD = "it's a secret"
 PGBOUNCER_INI = """
@@ -43,11 +45,12 @@ class Database:
 
     container: Container
     port: int
+    name: str = "laptime"
 
     @property
     def url(self) -> str:
         """For DATABASE_URL; the password percent-encoded."""
-        return self._url("laptime", "laptime")
+        return self._url("laptime", self.name)
 
     @property
     def console(self) -> str:
@@ -94,17 +97,20 @@ def start_database(
     scratch: Path | None = None,
     copied: Path | None = None,
     more: str = "",
+    databases: Sequence[str] = (),
 ) -> Iterator[Database]:
     """Postgres on `port`, its data and configuration in `folder`, which may have been used.
 
     `scratch` is its /tmp where that has been used too, `copied` what came out of images. `more` is
-    added to its configuration.
+    added to its configuration. `databases` are those of servers that have one of their own.
     """
     settings = folder / "etc"
     if not settings.exists():
         writable_folder(folder / "data")
         (settings / "init.d").mkdir(parents=True)
         (settings / "init.d" / "10-seed.sql").write_text(init_sql)
+        if databases:
+            (settings / "databases.sql").write_text(copying_sql(databases))
     lines = [f"port = {port}", "max_connections = 50", "timezone = 'UTC'"]
     (settings / "postgresql.conf").write_text("\n".join([*lines, more]) + "\n")
     with run(

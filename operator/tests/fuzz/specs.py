@@ -321,15 +321,20 @@ def _arrange_pools(servers: list[Node], topology: Node) -> None:
     pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]
     most = topology["postgres"].get("maxConnections", 100)
     sizes = [one.get("poolSize", pools[0].get("poolSize", 25)) for one in pools]
+    # With a database each, every server has a pool, and so has the control.
+    each = len(servers) + 1
+    if each >= most or topology["postgres"].get("databases") != "perServer":
+        topology["postgres"].pop("databases", None)
+        each = 1
     # Each pool is smaller than what Postgres takes.
-    if sum(sizes) < most:
+    if each * sum(sizes) < most:
         return
-    if len(pools) >= most:
+    if each * len(pools) >= most:
         for one in own:
             one.pop("pgbouncer", None)
         pools = pools[:1]
     for one in pools:
-        one["poolSize"] = (most - 1) // len(pools)
+        one["poolSize"] = (most - 1) // (each * len(pools))
 
 
 def _arrange_connections(server: Node, most: int) -> None:

@@ -330,6 +330,13 @@ SPECS: dict[str, dict[str, Any]] = {
         "generator": {"parallelism": 2},
         "repetitions": 1,
     },
+    "apart": {
+        "scenario": "tiny",
+        "servers": [{**AXUM, "topology": {"pgbouncer": {"poolSize": 40}}}, OWN],
+        "topology": {"postgres": {"databases": "perServer"}, "pgbouncer": {}},
+        "loads": [CLOSED, SCRIPT],
+        "repetitions": 1,
+    },
     "bare": {
         "scenario": "tiny",
         "servers": [OWN],

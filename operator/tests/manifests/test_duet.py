@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.storage import PLACED_VERSION, STORED_VERSION, USUAL_VERSION
+from laptime.api.storage import DUET_VERSION, PLACED_VERSION, USUAL_VERSION
 from laptime.manifests.context import LEADS_LABEL, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.meeting import meeting_objects
@@ -138,7 +138,7 @@ def test_where_a_placement_has_servers_follow_others_the_pair_is_a_wish() -> Non
 
 
 def test_an_older_version_leaves_it_alone() -> None:
-    assert duet().stored_version == STORED_VERSION
+    assert duet().stored_version == DUET_VERSION
     assert duet(pairing="interleaved").stored_version == USUAL_VERSION
     assert duet(pairing=None, nodes="rotate").stored_version == PLACED_VERSION
     assert BenchmarkRunSpec.model_validate(duet().spec.to_wire()).duet

@@ -75,6 +75,14 @@ def _cases() -> dict[str, list[Manifest]]:
         *(server_deployment(ctx, one, "demo-trial-001") for one in ctx.spec.servers),
     ]
     cases["large"] = tier_objects(context("large"))
+    ctx = context("apart")
+    of_both = plan_trials(ctx.name, ctx.spec, 1)
+    cases["apart"] = [
+        *tier_objects(ctx),
+        *(server_deployment(ctx, one, "demo-trial-001") for one in ctx.spec.servers),
+        *(verify_job(ctx, one) for one in ctx.spec.servers),
+        *(trial_job(ctx, one) for one in of_both if one.server == "own"),
+    ]
     # On nodes of their own, in a trial after the first.
     ctx = replace(
         context("direct", placement=ISOLATED),

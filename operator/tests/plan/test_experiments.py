@@ -22,6 +22,7 @@ from laptime.plan.experiments import (
     experiment,
     possible,
 )
+from laptime.plan.pools import copied_databases
 from laptime.plan.tiers import haproxy_threads
 from tests.fuzz.specs import make
 
@@ -247,6 +248,18 @@ def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
     assert made.spec.topology.postgres.max_connections == 60
     assert made.besides == "60 connections of Postgres instead of 50, for all of them"
     assert refused(made.spec) == []
+    assert misfits(made.spec, scenarios()["users"]) == []
+
+
+def test_each_arm_has_a_database_of_its_own_where_each_server_had_one() -> None:
+    tiers = {**TIERS, "postgres": {"maxConnections": 50, "databases": "perServer"}}
+    made = experiment(spec_of(server(), topology=tiers), "mine", [CAP], ["closed"], 5)
+    assert copied_databases(made.spec) == ["laptime_mine", "laptime_mine_cap"]
+    # Each has the pool of 20 in PgBouncer, which 50 connections have room for.
+    assert (refused(made.spec), made.besides) == ([], "")
+    made = experiment(spec_of(server(), topology=tiers), "mine", [POOL], ["closed"], 5)
+    assert made.spec.topology.own_databases
+    assert made.besides == "60 connections of Postgres instead of 50, for all of them"
     assert misfits(made.spec, scenarios()["users"]) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import scenarios
 from laptime.plan import misfits
-from laptime.plan.pools import connections_needed, pool_name, pool_sizes
+from laptime.plan.pools import connections_needed, most_connections, pool_name, pool_sizes
 
 LOADS = [{"name": "closed", "closed": {"connections": 10, "duration": "5s"}}]
 
@@ -59,6 +59,22 @@ def test_the_control_has_the_pool_of_the_baseline() -> None:
     spec = spec_of({"poolSize": 40}, None, control=True).with_control()
     control = spec.server("s0-control")
     assert pool_name(spec, control) == pool_name(spec, spec.servers[0]) == "laptime_40_transaction"
+
+
+def test_each_database_has_a_pool_of_its_own_and_all_of_them_fit_into_postgres() -> None:
+    topology = {"postgres": {"databases": "perServer"}, "pgbouncer": {"poolSize": 25}}
+    spec = spec_of(None, {"poolSize": 40}, {"poolSize": 40}, topology=topology)
+    assert pool_sizes(spec) == {"laptime_s0": 25, "laptime_s1": 40, "laptime_s2": 40}
+    assert misfits(spec, scenarios()["users"]) == [
+        "topology.postgres: the pools of PgBouncer (laptime_s0 25, laptime_s1 40, laptime_s2 40) "
+        "keep the connections that they have made, 105 in all, and Postgres takes 100: write "
+        "maxConnections: 105 or more, or smaller pools"
+    ]
+    # Without PgBouncer one server is connected at a time, whichever its database is.
+    direct = spec_of(None, None, topology={"postgres": {"databases": "perServer"}})
+    shared = spec_of(None, None, topology={"postgres": {}})
+    assert connections_needed(direct) == connections_needed(shared)
+    assert most_connections(direct) == most_connections(shared)
 
 
 @pytest.mark.parametrize(("size", "fits"), [(75, True), (76, False)])

@@ -143,6 +143,15 @@ def test_what_makes_every_answer_slower_is_on_the_way_of_a_request() -> None:
     assert said(database="sqlite") == "server → SQLite in its pod"
 
 
+def test_whether_servers_share_a_database_is_said() -> None:
+    wire = {**SPEC.to_wire(), "topology": {"postgres": {"databases": "perServer"}}}
+    report = replace(REPORT, spec=BenchmarkRunSpec.model_validate(wire))
+    assert tiers(report) == "server → Postgres, a database for each server"
+    assert tiers(report) in to_markdown(report)
+    wire["topology"] = {"postgres": {"databases": "shared"}}
+    assert tiers(replace(report, spec=BenchmarkRunSpec.model_validate(wire))) == "server → Postgres"
+
+
 def test_the_document_says_its_version_and_where_it_was_measured() -> None:
     assert document()["schemaVersion"] == 2
     assert document()["environment"] == {"cpu": "2 cores", "node": "n1"}

@@ -5,8 +5,9 @@ What carries none is of version 1. Version 2 folds the results of a run that is 
 would go on with another order (docs/decisions/0053). Version 4 is that of a run which says `nodes`
 or is in a lane, which an older one would measure elsewhere (docs/decisions/0060, 0061). Version 5
 is that of a run whose servers are measured at the same time, which an older one would measure one
-after the other (docs/decisions/0078). All others stay at 3. A version of Laptime reads what it
-knows, and leaves alone what it does not.
+after the other (docs/decisions/0078). Version 6 is that of a run whose servers have a database
+each, which an older one would have them share (docs/decisions/0083). All others stay at 3. A
+version of Laptime reads what it knows, and leaves alone what it does not.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from pydantic import Field
 from laptime.api import GROUP
 from laptime.api.base import TolerantModel
 
-STORED_VERSION = 5
+STORED_VERSION = 6
 """The newest one that is read."""
+DUET_VERSION = 5
+"""What is written of a run whose servers are measured at the same time."""
 PLACED_VERSION = 4
 """What is written of a run that says `nodes` or is in a lane."""
 USUAL_VERSION = 3

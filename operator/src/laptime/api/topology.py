@@ -26,6 +26,15 @@ class PoolMode(StrEnum):
     STATEMENT = "statement"
 
 
+class Databases(StrEnum):
+    """Whose the databases in the Postgres of a run are."""
+
+    SHARED = "shared"
+    """All servers have the same one."""
+    PER_SERVER = "perServer"
+    """Each server has a copy: what it changes of the schema, no other one has."""
+
+
 class Postgres(Model):
     """The Postgres of a run."""
 
@@ -36,6 +45,12 @@ class Postgres(Model):
         "time, for a pod that ends while the next one begins.",
         ge=10,
         le=MOST_CONNECTIONS,
+    )
+    databases: Databases | None = Field(
+        None,
+        description="shared, or left out: all servers have the same database. perServer: each has "
+        "a copy of its own of what the scenario makes, for servers that migrate the schema as they "
+        "start. The rows are on the disk once for each server, and once more.",
     )
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 
@@ -286,3 +301,9 @@ class Topology(Model):
     def sqlite(self) -> bool:
         """Whether each server has the data in an SQLite file of its own."""
         return self.database is Database.SQLITE
+
+    @property
+    def own_databases(self) -> bool:
+        """Whether each server has a database of its own in Postgres."""
+        postgres = self.postgres
+        return postgres is not None and postgres.databases is Databases.PER_SERVER

@@ -20,7 +20,7 @@ from laptime.api.images import RunImages
 from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
-from laptime.api.storage import PLACED_VERSION, STORED_VERSION, USUAL_VERSION
+from laptime.api.storage import DUET_VERSION, PLACED_VERSION, STORED_VERSION, USUAL_VERSION
 from laptime.catalog import Scenario
 from laptime.plan import Places
 
@@ -251,8 +251,10 @@ class RunContext:
     @property
     def stored_version(self) -> int:
         """The version of what is stored of it: the newest only where an older one goes wrong."""
-        if self.spec.duet:
+        if self.spec.topology.own_databases:
             return STORED_VERSION
+        if self.spec.duet:
+            return DUET_VERSION
         laned = self.placement is not None and self.placement.lane is not None
         return PLACED_VERSION if laned or self.spec.nodes is not None else USUAL_VERSION
 

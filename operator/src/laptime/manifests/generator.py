@@ -47,6 +47,7 @@ from laptime.plan import (
     start_rate,
     thinking_seconds,
 )
+from laptime.plan.pools import database_name
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
@@ -308,7 +309,8 @@ def _prepare(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
 
 def _reset_variables(ctx: RunContext, server: Server) -> list[Manifest]:
     """Return where what resets the database finds it, and what is between it and the server."""
-    variables = database_variables(ctx, postgres_name(ctx), PORT)
+    database = database_name(ctx.spec, server)
+    variables = database_variables(ctx, postgres_name(ctx), PORT, database)
     if ctx.spec.topology_of(server).pgbouncer is not None:
         variables.append(console_variable(ctx))
     return variables

@@ -21,7 +21,7 @@ from laptime.manifests.pods import (
     startup_probe,
 )
 from laptime.manifests.secret import ADMIN, CONSOLE_KEY, USER, secret_name
-from laptime.plan.pools import DATABASE, pool_name
+from laptime.plan.pools import DATABASE, database_name, pool_name
 
 PORT = 6432
 
@@ -125,14 +125,18 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "log_disconnections": 0,
         "log_stats": 0,
     }
-    where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT} dbname={DATABASE}"
+    where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT}"
     # Here too, where not even an admin changes them.
-    databases = {DATABASE: f"{where} pool_size={tier.pool_size} pool_mode={tier.pool_mode}"}
+    databases = {DATABASE: f"{where} dbname={DATABASE} {_pool(tier)}"}
     for server in ctx.spec.deployed:
         name, own = pool_name(ctx.spec, server), ctx.spec.topology_of(server).pgbouncer
         if name != DATABASE and own is not None:
-            databases[name] = f"{where} pool_size={own.pool_size} pool_mode={own.pool_mode}"
+            databases[name] = f"{where} dbname={database_name(ctx.spec, server)} {_pool(own)}"
     return f"[databases]\n{_lines(databases)}\n[pgbouncer]\n{_lines(settings)}"
+
+
+def _pool(tier: PgBouncer) -> str:
+    return f"pool_size={tier.pool_size} pool_mode={tier.pool_mode}"
 
 
 def _lines(settings: Mapping[str, str | int]) -> str:

@@ -13,7 +13,6 @@ from laptime.manifests.context import (
     content_hash,
 )
 from laptime.manifests.pods import secret_variable, variable
-from laptime.plan.pools import DATABASE
 from laptime.plan.told import DATABASE_PARTS
 
 USER = "laptime"
@@ -126,9 +125,7 @@ def _secret(
     return secret
 
 
-def database_variables(
-    ctx: RunContext, host: str, port: int, database: str = DATABASE
-) -> list[Manifest]:
+def database_variables(ctx: RunContext, host: str, port: int, database: str) -> list[Manifest]:
     """Return DATABASE_URL for a container, put together by the kubelet: no manifest shows it."""
     return [
         # Before the variable whose value refers to it.

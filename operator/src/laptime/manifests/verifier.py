@@ -18,6 +18,7 @@ from laptime.manifests.target import client_mounts, client_variables, client_vol
 from laptime.manifests.tiers import target_url
 from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.upstream import upstream_url
+from laptime.plan.pools import database_name
 
 VERIFY_CONTAINER = "verify"
 _START_SECONDS = 120
@@ -140,7 +141,7 @@ def _verifier(
 ) -> Manifest:
     # Straight to Postgres, also where the servers go through PgBouncer.
     database = (
-        database_variables(ctx, postgres_name(ctx), PORT)
+        database_variables(ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server))
         if counting and ctx.spec.topology.postgres is not None
         else []
     )

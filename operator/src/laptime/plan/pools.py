@@ -1,4 +1,4 @@
-"""The connections that servers have to Postgres, their own and those of PgBouncer. Pure."""
+"""The databases that servers have in Postgres, and their connections to them. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,36 @@ from laptime.api.topology import PgBouncer, PoolMode
 from laptime.catalog import processes_of
 
 DATABASE = "laptime"
-"""Name of a run's database, and of the pool of servers without settings of their own."""
+"""Name of a run's database, and of the pool of servers without anything of their own."""
 OWN_CONNECTIONS = 10
 """What Postgres has beside `maxConnections`: for the exporter, for checks, resets and counts of
 statements, and some to spare."""
 
 
+def database_name(spec: BenchmarkRunSpec, server: Server) -> str:
+    """Return the database in Postgres that a server has: the run's, or a copy of its own."""
+    if not spec.topology.own_databases or not server.deployed:
+        return DATABASE
+    # PgBouncer takes no '-' as it is. No server has a '_' in its name, nor a digit at its
+    # beginning, as a pool of some size has: no two names are the same.
+    return f"{DATABASE}_{server.name.replace('-', '_')}"
+
+
+def copied_databases(spec: BenchmarkRunSpec) -> list[str]:
+    """Return the copies of the run's database that there are, in the order of the servers."""
+    if not spec.topology.own_databases:
+        return []
+    return [database_name(spec, server) for server in spec.deployed]
+
+
 def pool_name(spec: BenchmarkRunSpec, server: Server) -> str:
-    """Return by which name of a database a server asks PgBouncer, and so which pool it has.
+    """Return by which name of a database a server asks, and so which pool PgBouncer has for it.
 
     Servers with the same settings share a pool, as all without any of their own do: they are
-    measured one at a time.
+    measured one at a time. A database of its own has a pool of its own.
     """
+    if (database := database_name(spec, server)) != DATABASE:
+        return database
     run, own = spec.topology.pgbouncer, spec.topology_of(server).pgbouncer
     if own is None or run is None or _of_pool(own) == _of_pool(run):
         return DATABASE

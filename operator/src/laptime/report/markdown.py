@@ -133,7 +133,8 @@ def tiers(report: Report) -> str:
     if topology.pgbouncer is not None:
         parts.append("PgBouncer")
     if topology.postgres is not None:
-        parts.append("Postgres")
+        each = ", a database for each server" if topology.own_databases else ""
+        parts.append(f"Postgres{each}")
     if topology.sqlite:
         parts.append("SQLite in its pod")
     upstream = topology.upstream
