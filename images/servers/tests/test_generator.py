@@ -8,12 +8,13 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 from containers import free_port
-from tiers import Database, Run, start_bouncer
+from tiers import Database, Run, start_bouncer, start_database
 
 from laptime.measure.generator import GeneratorError, GeneratorResult, parse_generator_output
 from laptime.measure.prepare import prepare_database
@@ -94,6 +95,30 @@ def test_the_statements_of_the_work_are_counted_however_many_texts_they_have(
     assert isinstance(result, GeneratorResult), result
     assert result.statements is not None
     assert statements_of_work(result.statements) == REQUESTS * TEXTS
+
+
+def test_nothing_is_left_to_autovacuum_in_the_databases_of_other_servers(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would see to what the trial before has written while this one is measured."""
+    seed = "CREATE TABLE posts (id integer);"
+    names = ["laptime_old", "laptime_new"]
+    quiet = "autovacuum = off"
+    with start_database(run, tmp_path, free_port(), seed, more=quiet, databases=names) as postgres:
+        postgres.container.wait_until(postgres.ready, 120)
+        old, new = (replace(postgres, name=name) for name in names)
+        left = "SELECT n_mod_since_analyze FROM pg_stat_user_tables"
+        file = tmp_path / "reset.json"
+        file.write_text("[]")
+        monkeypatch.setenv("DATABASE_URL", new.url)
+        with serving(lambda: None) as port:
+            for reset in (lambda: measured(run, new, port), lambda: prepare_database(file)):
+                old.query("INSERT INTO posts SELECT generate_series(1, 1000)")
+                postgres.container.wait_until(lambda: old.query(left) == "1000", 60)
+                assert not isinstance(reset(), GeneratorError)
+                assert old.query(left) == "0"
+        # It forgets counts, and no rows.
+        assert old.query("SELECT count(*) FROM posts") == "2000"
 
 
 @contextlib.contextmanager

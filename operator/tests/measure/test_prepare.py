@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from laptime.measure import prepare
 from laptime.measure.generator import parse_generator_output
 from laptime.measure.prepare import prepare_database
 from laptime.verification import connect
@@ -54,3 +56,38 @@ def test_the_others_leave_it_to_the_first(
 ) -> None:
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
     assert prepare_database(statements) is None
+
+
+def test_the_databases_of_other_servers_forget_what_they_have_counted(
+    statements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else autovacuum sees to what the trial before has written there while this one goes on."""
+    asked: list[tuple[str, str]] = []
+
+    class Fake:
+        """A connection to the Postgres of a run whose servers have a database each."""
+
+        def __init__(self, url: str) -> None:
+            self._name = conninfo_to_dict(url)["dbname"]
+
+        def __enter__(self) -> Fake:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def execute(self, sql: str) -> Fake:
+            asked.append((str(self._name), sql))
+            return self
+
+        def fetchall(self) -> list[tuple[str]]:
+            return [("laptime_old",), ("laptime_old_control",)]
+
+    monkeypatch.setattr(prepare, "connect", Fake)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://laptime:secret@demo-postgres:5432/laptime_new")
+    assert prepare_database(statements) is None
+    # It is not among the statements that are counted, which are reset after it.
+    assert [name for name, _ in asked] == [
+        "laptime_new", "laptime_old", "laptime_old_control", "laptime_new",
+    ]  # fmt: skip
+    assert [sql for _, sql in asked[1:]] == [*2 * ["SELECT pg_stat_reset()"], "SELECT 1"]

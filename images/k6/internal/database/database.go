@@ -42,17 +42,57 @@ func Renew(ctx context.Context, console string) error {
 	return nil
 }
 
+// others are the databases of servers that are not measured now; none where all servers have the same.
+const others = "SELECT datname FROM pg_database WHERE datname ~ '^laptime_' AND datname <> current_database()"
+
 // Reset runs the statements one by one, each in a transaction of its own.
+//
+// Before them it has the databases of other servers forget what they have counted: the statements do so in this one
+// alone, and autovacuum would see to what the trial before has written there while this one is measured.
 func Reset(ctx context.Context, url string, statements []string) error {
 	connection, err := connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer connection.Close(context.WithoutCancel(ctx))
+	names, err := otherDatabases(ctx, connection)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := forget(ctx, connection.Config(), name); err != nil {
+			return err
+		}
+	}
 	for _, statement := range statements {
 		if _, err := connection.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("the database could not be reset: %q: %w", statement, err)
 		}
+	}
+	return nil
+}
+
+func otherDatabases(ctx context.Context, connection *pgx.Conn) ([]string, error) {
+	rows, err := connection.Query(ctx, others, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("the databases of other servers: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("the databases of other servers: %w", err)
+	}
+	return names, nil
+}
+
+func forget(ctx context.Context, config *pgx.ConnConfig, name string) error {
+	config.Database = name
+	connection, err := connectTo(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	if _, err := connection.Exec(ctx, "SELECT pg_stat_reset()", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("%s was not reset: %w", name, err)
 	}
 	return nil
 }
@@ -130,8 +170,16 @@ const (
 
 // connect asks again while Postgres is full: the connections of the trial before may be about to end.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
+	}
+	return connectTo(ctx, config)
+}
+
+func connectTo(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	for began := time.Now(); ; time.Sleep(againAfter) {
-		connection, err := connectOnce(ctx, url)
+		connection, err := connectOnce(ctx, config)
 		if err == nil {
 			return connection, nil
 		}
@@ -146,8 +194,8 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	}
 }
 
-func connectOnce(ctx context.Context, url string) (*pgx.Conn, error) {
+func connectOnce(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return pgx.Connect(ctx, url)
+	return pgx.ConnectConfig(ctx, config)
 }

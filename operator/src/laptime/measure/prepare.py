@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from laptime.api.text import shown
 from laptime.measure.generator import GeneratorError
@@ -32,11 +33,18 @@ _REFUSED_BY_EARLIER = "admin access needed"
 The tiers of a run that goes on stay as they are when the operator is upgraded.
 """
 
+_OTHERS = (
+    "SELECT datname FROM pg_database WHERE datname ~ '^laptime_' AND datname <> current_database()"
+)
+"""The databases of servers that are not measured now; none where all servers have the same."""
+
 
 def prepare_database(file: Path) -> GeneratorError | None:
     """Run the statements of a file, an array of JSON, one by one on the database of DATABASE_URL.
 
     Before them the PgBouncer of PGBOUNCER_URL, if there is one, gets other connections to it.
+    The databases of other servers forget what they have counted: the statements have this one do
+    so, and autovacuum would see to the others while it is measured.
     Of several generators the first one does it, as JOB_COMPLETION_INDEX says; the others begin when
     it does. Returns what went wrong, None when nothing did.
     """
@@ -49,6 +57,9 @@ def prepare_database(file: Path) -> GeneratorError | None:
         if pgbouncer := os.environ.get("PGBOUNCER_URL"):
             _renew_connections(pgbouncer)
         with connect(url) as connection:
+            for (name,) in connection.execute(_OTHERS).fetchall():
+                with connect(make_conninfo(url, dbname=name)) as other:
+                    other.execute("SELECT pg_stat_reset()")
             for statement in statements:
                 connection.execute(statement)
     except TooManyConnections as error:
