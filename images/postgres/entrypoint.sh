@@ -35,7 +35,16 @@ SQL
             file=$copied
         fi
         echo "laptime: running $file"
-        run_sql --username=laptime --command="\\restrict $key" --file="$file"
+        # A pipe of the same name, which is what psql says of an error beside its line.
+        pipe=/tmp/laptime-sql/${file##*/}
+        rm -rf /tmp/laptime-sql
+        mkdir /tmp/laptime-sql
+        mkfifo "$pipe"
+        without_own_key "$file" >"$pipe" &
+        reader=$!
+        run_sql --username=laptime --command="\\restrict $key" --file="$pipe"
+        # What could not be read to its end is not all of it.
+        wait "$reader"
     done
     if [ -e /etc/laptime/databases.sql ]; then
         # What autovacuum soon does to new rows it would do to no copy, which has no counters of them. The
@@ -46,6 +55,39 @@ SQL
         run_sql --username=postgres --dbname=postgres --file=/etc/laptime/databases.sql
     fi
     pg_ctl --pgdata="$1" --silent --wait --mode=fast stop
+}
+
+# Prints a file without the key of its own that a dump has: pg_dump writes \restrict WORD before all else
+# but comments and \unrestrict WORD last, since 2025, and psql, restricted already, takes neither. Those
+# two lines alone become empty, so that the numbers of lines stay; all else is what it was, and whatever
+# it is, psql takes no command of its own in it: it is restricted by a key that is not in the file.
+# usage: without_own_key FILE
+without_own_key() {
+    awk '
+        plain { print; next }
+        /^\\/ {
+            line = $0
+            sub(/\r$/, "", line)
+            if (word == "" && line ~ /^\\restrict [A-Za-z0-9]+$/) {
+                word = substr(line, 11)
+                print ""
+                next
+            }
+            if (word != "" && line == "\\unrestrict " word) {
+                word = ""
+                print ""
+                next
+            }
+        }
+        word == "" && !/^(--.*|[ \t\r]*)$/ { plain = 1 }
+        { print }
+        END {
+            if (word != "") {
+                print "laptime: the dump is cut off, its last line \\unrestrict is not there" >"/dev/stderr"
+                exit 1
+            }
+        }
+    ' "$1"
 }
 
 run_sql() {

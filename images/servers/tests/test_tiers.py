@@ -173,6 +173,60 @@ def test_each_server_has_the_database_as_the_scenario_made_it(run: Run, tmp_path
         assert replace(again, name="laptime_new").query("SELECT count(*) FROM posts") == "5001"
 
 
+# As pg_dump writes it since August 2025, with --no-owner.
+DUMP = """--
+-- PostgreSQL database dump
+--
+
+\\restrict OD4zUQbeXo7wGRoWkHBhSHVqVsrwaWQU6cVwqz0pHOAVqPq4pWTPIkXXXm9kQzq
+
+-- Dumped from database version 17.6 (Debian 17.6-1)
+
+SET statement_timeout = 0;
+SELECT pg_catalog.set_config('search_path', '', false);
+
+CREATE TABLE public.note (
+    text text NOT NULL
+);
+
+COPY public.note (text) FROM stdin;
+\\\\restrict A1b2
+an ordinary one
+\\.
+
+--
+-- PostgreSQL database dump complete
+--
+
+\\unrestrict OD4zUQbeXo7wGRoWkHBhSHVqVsrwaWQU6cVwqz0pHOAVqPq4pWTPIkXXXm9kQzq
+
+"""
+
+
+def test_a_dump_of_a_newer_pg_dump_is_loaded(run: Run, tmp_path: Path) -> None:
+    with start_database(run, tmp_path, free_port(), DUMP) as database:
+        database.container.wait_until(database.ready, READY)
+        found = database.query("SELECT text FROM note ORDER BY text")
+        assert found == "\\restrict A1b2\nan ordinary one"
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (DUMP + "\\! id\n", "10-seed.sql:27: error: backslash commands are restricted"),
+        (DUMP.replace("\n\\unrestrict", "\n\\! id\n\\unrestrict"), "restricted"),
+        (DUMP.partition("\\unrestrict")[0], "the dump is cut off"),
+    ],
+)
+def test_a_dump_may_do_no_more_than_any_other_sql(
+    run: Run, tmp_path: Path, sql: str, words: str
+) -> None:
+    with start_database(run, tmp_path, free_port(), sql) as broken:
+        assert broken.container.wait(READY) != 0
+        assert words in broken.container.output
+    assert not (tmp_path / "data" / "pgdata").exists()
+
+
 def test_a_password_that_cannot_be_set_is_not_in_the_log(run: Run, tmp_path: Path) -> None:
     more = "default_transaction_read_only = on"
     with start_database(run, tmp_path, free_port(), more=more) as broken:
