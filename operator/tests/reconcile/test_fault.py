@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -251,6 +252,51 @@ def test_who_answers_for_what_became_of_a_servers_pod(case: str) -> None:
     assert problem is not None
     assert (problem.reason, whose_fault(problem.reason, Part.SERVER, FIXED)) == (reason, fault)
     assert what in problem.message
+
+
+HARBOR = "https://harbor.example/v2/mine/manifests/1"
+
+
+@pytest.mark.parametrize(
+    ("words", "passes"),
+    [
+        ('failed to resolve reference "docker.io/library/mine:1": mine:1: not found', False),
+        (f"unexpected status from HEAD request to {HARBOR}: 503 Service Unavailable", True),
+        ("rpc error: code = Unknown desc = dial tcp 10.0.0.1:443: i/o timeout", True),
+        ("dial tcp: lookup registyr.example on 10.96.0.10:53: no such host", False),
+        ("dial tcp: lookup registry.example on 10.96.0.10:53: server misbehaving", True),
+        ("pull access denied, repository does not exist or may require authorization", False),
+        (f"unexpected status from HEAD request to {HARBOR}: 401 Unauthorized", False),
+        ("denied: Your authorization token has expired. Reauthenticate and try again.", True),
+        ("429 Too Many Requests - Server message: toomanyrequests: pull rate limit", True),
+        ("rpc error: code = Unknown desc = reading manifest 1: manifest unknown", False),
+        ("tls: failed to verify certificate: x509: signed by unknown authority", False),
+        ('Back-off pulling image "mine:1"', True),
+    ],
+)
+def test_what_a_registry_says_for_good_is_known_from_what_may_be_over_in_a_minute(
+    words: str, passes: bool
+) -> None:
+    problem = diagnose("server mine", [pod_view(pod(waiting("ErrImagePull", words)))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal, problem.passes) == ("ImagePullFailed", False, passes)
+
+
+def test_without_its_pull_secret_an_image_is_not_waited_for() -> None:
+    seen = pod_view(pod(waiting("ErrImagePull", "no words that anybody knows")))
+    for missing, passes in (((), True), (("regcred",), False)):
+        problem = diagnose("server mine", [replace(seen, missing_secrets=missing)], LATER)
+        assert problem is not None
+        assert problem.passes is passes
+
+
+def test_a_slow_pull_is_told_what_gives_it_more_time() -> None:
+    slow = pod_view(pod(waiting("ContainerCreating")))
+    problem = late("server mine", [slow], {"p": HEARD}, 30.0, LATER)
+    assert problem is not None
+    assert problem.reason == "NotStarted"
+    assert "its image may still be being pulled" in problem.message
+    assert "spec.startupTimeout" in problem.message
 
 
 def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:

@@ -112,3 +112,20 @@ def test_each_trial_says_which_bits_the_sql_is_from() -> None:
         assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
     (result,) = world.observe().results.values()
     assert result.images["data.postgres.seed[0]"] == "rows@sha256:3"
+
+
+def test_a_registry_that_is_away_for_a_minute_ends_no_run() -> None:
+    world = World(SPEC, Random(1), scenario=SCENARIO)
+    step_until(world, lambda: any(pod.component == "postgres" for pod in world.pods.values()))
+    (pod,) = [pod for pod in world.pods.values() if pod.component == "postgres"]
+    world.dead.add("pods")
+    away = replace(AWAY, waiting_message="HEAD https://harbor.example/v2/: 503 Service Unavailable")
+    world.pods[pod.name] = replace(pod, image="postgres:1", containers=(away,))
+    back = world.now + timedelta(seconds=60)
+    step_until(world, lambda: over(world) or world.now > back)
+    said = world.run.status.condition(ConditionType.TIERS_READY)
+    assert said is not None
+    assert said.reason == "ImagePullFailed"
+    world.dead.clear()
+    step_until(world, lambda: over(world))
+    assert world.run.status.state is State.SUCCEEDED

@@ -356,3 +356,62 @@ def test_a_database_that_is_never_reached_ends_the_run_and_says_so() -> None:
     assert succeeded is not None
     assert succeeded.reason == "DatabaseNotReachable"
     assert state_of_first(world)[0] is not ServerState.FAILED
+
+
+AWAY = "HEAD https://harbor.example/v2/mine/manifests/1: 503 Service Unavailable"
+
+
+def pull_in_vain(world: World, words: str, seconds: float) -> timedelta:
+    """Have the first server's image not be had for so long; return until when it was tried.
+
+    What the verifier says meanwhile is that nobody answers.
+    """
+    world.verdicts["s0"] = {"ok": False, "reason": "NotReachable", "message": "nobody is there"}
+    waiting = ContainerView("server", waiting_reason="ErrImagePull", waiting_message=words)
+    began = None
+    while began is None or world.now - began <= timedelta(seconds=seconds):
+        world.step()
+        if over(world) or state_of_first(world)[0] is ServerState.FAILED:
+            break
+        world.advance()
+        for name, one in world.pods.items():
+            if one.component == "server" and one.server == "s0":
+                began = began or world.now
+                world.pods[name] = replace(
+                    one, ready=False, last_started=None, phase="Pending", containers=(waiting,)
+                )
+        assert world.passes < MANY_PASSES
+    world.verdicts.clear()
+    assert began is not None
+    return world.now - began
+
+
+def first_and_second(world: World) -> list[tuple[ServerState, str | None]]:
+    return [(one.state, one.reason) for one in world.run.status.servers or []]
+
+
+def test_a_registry_that_is_away_for_a_minute_costs_no_server() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    pull_in_vain(world, AWAY, 60)
+    assert state_of_first(world)[0] is ServerState.PENDING
+    progress = world.run.status.condition(ConditionType.PROGRESSING)
+    assert progress is not None
+    assert progress.reason == "ImagePullFailed"
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert first_and_second(world) == [(ServerState.VERIFIED, None)] * 2
+
+
+def test_a_registry_that_stays_away_costs_the_server_and_not_the_run() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    assert pull_in_vain(world, AWAY, 400) > timedelta(seconds=180)
+    assert first_and_second(world)[0] == (ServerState.FAILED, "ImagePullFailed")
+    until(world, over)
+    assert first_and_second(world)[1] == (ServerState.VERIFIED, None)
+    assert len(world.results_written) == 1
+
+
+def test_an_image_that_a_registry_has_not_is_waited_for_no_longer_than_a_start() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    assert pull_in_vain(world, "registry.example/mine:1: not found", 400) < timedelta(seconds=45)
+    assert first_and_second(world)[0] == (ServerState.FAILED, "ImagePullFailed")

@@ -52,6 +52,16 @@ _NOT_ALLOWED = re.compile(
     r"|java\.nio\.file\.AccessDeniedException",
     re.IGNORECASE,
 )
+# How a registry, or a resolver, says that an image is not to be had, by anybody or by this cluster.
+# What else a kubelet says of a pull (503, a time-out, a back-off alone) may be over in a minute.
+_NEVER_PULLED = re.compile(
+    "not found|no such|does not exist|manifest unknown|name unknown|not known to registry"
+    "|unauthori[sz]ed|denied|forbidden|authorization failed|no basic auth credentials"
+    "|unknown authority|HTTP response to HTTPS client|no match for platform",
+    re.IGNORECASE,
+)
+# These have such words too: a token of a registry is renewed, a limit is one of some minutes.
+_NOT_NOW = re.compile("expired|too ?many ?requests", re.IGNORECASE)
 # What a scheduler says of each group of nodes that take no pod, whatever it asks for.
 _CLOSED = re.compile(
     r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
@@ -106,13 +116,15 @@ class Problem:
     """What is wrong: a CamelCase reason and a message.
 
     `fatal` means that waiting longer does not help; other problems may mend themselves until the
-    start-up time-out. `part` is what it is wrong with.
+    start-up time-out. `part` is what it is wrong with. What `passes` is waited for longer than a
+    start-up may take: nobody has said that it is for good.
     """
 
     reason: str
     message: str
     fatal: bool = False
     part: Part = Part.SERVER
+    passes: bool = False
 
     def of(self, part: Part) -> Problem:
         """Return the same problem, of another part."""
@@ -260,7 +272,9 @@ def late(
         return stuck or Problem(
             "NotStarted",
             f"the container of {what} was not started on node {pod.node} within {age:.0f} s"
-            f"{_waiting(pod)}: look at the events of its pod and at the node",
+            f"{_waiting(pod)}: its image may still be being pulled, for which a longer "
+            "spec.startupTimeout (at most 10m) gives it the time; else look at the events of its "
+            "pod and at the node",
         )
     if running < limit_seconds or hearing.heard_seconds < _HEARD_SECONDS:
         return None
@@ -441,6 +455,7 @@ def _diagnose_container(
             "ImagePullFailed",
             f"the image of {what} ({image}) cannot be pulled: "
             f"{container.waiting_message or waiting}. {_what_to_pull_with(pod)}",
+            passes=_may_be_pulled_yet(pod, container),
         )
     if waiting in _CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
         return Problem(
@@ -507,6 +522,15 @@ def _diagnose_container(
             f"{_rule_of_pods(container)}",
         )
     return None
+
+
+def _may_be_pulled_yet(pod: PodView, container: ContainerView) -> bool:
+    """Whether a registry may be away, or busy: it has not said that there is no such image."""
+    said = container.waiting_message or ""
+    if _NOT_NOW.search(said):
+        return True
+    for_good = container.waiting_reason == "ErrImageNeverPull" or pod.missing_secrets
+    return not (for_good or _NEVER_PULLED.search(said))
 
 
 def _what_to_pull_with(pod: PodView) -> str:

@@ -60,7 +60,7 @@ CLUSTER = Section(
             "NotStarted",
             "the pod has a node and its container was not started there in time",
             "look at the events of the pod, at the node's container runtime, and how long its "
-            "images take",
+            "images take: a longer `startupTimeout` gives them the time",
             blame=Fault.NODE,
         ),
         Reason(

@@ -163,6 +163,8 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     problem = too_many(what, pods) or diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
+    if problem is not None and problem.passes:
+        limit = situation.patience_seconds
     overdue = late(what, pods, situation.observed.kubelets, limit, situation.now)
     return overdue or problem or unsized
 

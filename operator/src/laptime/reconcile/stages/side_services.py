@@ -130,6 +130,8 @@ def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Proble
     problem = too_many(one.title, pods) or diagnose(one.title, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
+    if problem is not None and problem.passes:
+        limit = longest
     return late(one.title, pods, situation.observed.kubelets, limit, situation.now) or problem
 
 

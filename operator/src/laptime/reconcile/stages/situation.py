@@ -282,9 +282,15 @@ class Situation:
         """
         old = self.run.status
         since = parse_time(old.step_started_at)
-        if since is None or (old.state, old.current_trial) != (state, current_trial):
+        known = (old.state, old.current_trial, [_step(one) for one in old.servers or []])
+        if since is None or known != (state, current_trial, self._steps):
+            # What was found out of a server in this very pass ends its step.
             return 0.0
         return self._seconds_since(since)
+
+    @property
+    def _steps(self) -> list[tuple[ServerState, str | None]]:
+        return [_step(self._servers[server.name]) for server in self.spec.servers]
 
     def condition_seconds(self, type_: ConditionType, status: ConditionStatus) -> float:
         """Return since how many seconds a condition has had a status; 0 when it has not."""
@@ -405,7 +411,7 @@ class Situation:
         now = format_time(self.now)
         servers = [self._servers[server.name] for server in self.spec.servers]
         before = (old.state, old.current_trial, [_step(one) for one in old.servers or []])
-        goes_on = before == (state, current_trial, [_step(one) for one in servers])
+        goes_on = before == (state, current_trial, self._steps)
         return RunStatus(
             observed_generation=self.run.generation,
             state=state,

@@ -150,11 +150,11 @@ def _hopeless(situation: Situation, problem: Problem) -> bool:
 
     Once servers were measured on it, it could come up, and something has happened to it; so it is
     once they are checked on it and it is not ready any more. So may what the cluster itself did to
-    it, or did not do yet, once that is well again.
+    it, or did not do yet, once that is well again, and a registry that is away.
     """
     state = situation.run.status.state
     gone_again = state is State.VERIFYING and problem.reason == "NotReady"
-    if state is State.RUNNING or gone_again or _of_the_cluster(problem):
+    if state is State.RUNNING or gone_again or problem.passes or _of_the_cluster(problem):
         return _since_seconds(situation) >= situation.patience_seconds
     return problem.fatal or _since_seconds(situation) >= situation.spec.startup_seconds
 

@@ -98,7 +98,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if situation.step_seconds(State.VERIFYING) >= situation.patience_seconds:
         # Nobody can say whether its answers are right, and that is not its fault.
         hopeless = disturbed or (problem if problem and _excused(problem) else None)
-        if hopeless is not None:
+        if hopeless is not None and not hopeless.passes:
             situation.fail(hopeless)
             return hopeless
     if job is not None and disturbed is not None:
@@ -191,7 +191,8 @@ def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Proble
     if trouble is not None:
         return trouble.of(Part.GENERATOR) if _excused(trouble.of(Part.GENERATOR)) else None
     problem = server_problem(situation, server, job.name)
-    return problem if problem and _excused(problem) else None
+    passes = problem is not None and problem.passes
+    return problem if problem and (passes or _excused(problem)) else None
 
 
 def _verifiers(situation: Situation, job: WorkloadView, server: str) -> list[PodView]:
@@ -247,7 +248,9 @@ def _read_verdict(
         return None, Problem("VerifierFailed", f"{what} failed: {said}{words}", fatal=True)
     # Its pod has as long to start as a server has; once it runs, it ends by itself.
     started = any(container.running for pod in pods for container in pod.containers)
-    if age >= situation.spec.startup_seconds and not started:
+    passes = problem is not None and problem.passes
+    limit = situation.patience_seconds if passes else situation.spec.startup_seconds
+    if age >= limit and not started:
         said = problem.message if problem else "its pod did not start"
         return None, Problem("VerifierFailed", f"{what} failed: {said}", fatal=True)
     return None, problem
