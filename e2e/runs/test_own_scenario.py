@@ -280,6 +280,63 @@ def test_rows_that_an_image_has_not_end_the_run_with_what_it_has(
     assert words in said["message"]
 
 
+# As pg_dump writes it since August 2025. Asking for the posts adds one that there may be once.
+VISITS = """\
+--
+-- PostgreSQL database dump
+--
+
+\\restrict vTRkNSY0bwQ2zzBTAvx0R5kq
+
+-- Dumped from database version 17.6
+
+SELECT pg_catalog.set_config('search_path', '', false);
+
+CREATE TABLE public.visit (
+    id integer NOT NULL,
+    title text NOT NULL
+);
+
+CREATE FUNCTION public.visited() RETURNS SETOF public.visit
+    LANGUAGE sql
+    AS $$ INSERT INTO public.visit VALUES (2, 'once') RETURNING id, title $$;
+
+CREATE VIEW public.posts AS
+ SELECT id, title, 'x'::text AS body FROM public.visited();
+
+COPY public.visit (id, title) FROM stdin;
+1\tthe first
+\\.
+
+ALTER TABLE ONLY public.visit
+    ADD CONSTRAINT visit_pkey PRIMARY KEY (id);
+
+\\unrestrict vTRkNSY0bwQ2zzBTAvx0R5kq
+
+"""
+
+
+def test_what_the_check_of_a_server_has_made_is_in_no_ones_way_in_a_schema_out_of_pg_dump(
+    cluster: Cluster,
+) -> None:
+    latest = {
+        "name": "latest",
+        "path": "/posts",
+        "times": 1,
+        "expected": [{"id": 2, "title": "once", "body": "x"}],
+        "afterwards": [{"query": "SELECT count(*) FROM visit", "rows": [[2]]}],
+    }
+    postgres = {
+        "schema": [{"sql": VISITS}],
+        "reset": [{"sql": "DELETE FROM visit WHERE id > 1;"}],
+    }
+    cluster.apply(changed("visits", data__postgres=postgres, checks=[latest]))
+    cluster.apply(run_of("visits", servers=[SERVER, {**SERVER, "name": "next"}], verifyOnly=True))
+    status = cluster.wait_end("visits", 120)
+    assert status["state"] == "Succeeded", status
+    assert {one["state"] for one in status["servers"]} == {"Verified"}
+
+
 ROWS = 10_000
 PEOPLE: dict[str, Any] = {
     "apiVersion": "v1",

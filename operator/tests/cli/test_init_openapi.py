@@ -173,6 +173,24 @@ def test_what_an_image_must_do_to_get_ready_is_said(capsys: pytest.CaptureFixtur
     assert "spec.servers" not in text
 
 
+def test_of_an_image_it_is_said_what_takes_back_the_rows_that_requests_make(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    source, title = str(HERE / "orders.yaml"), "Write before it is run:"
+    text, _, _ = printed(capsys, "--from", source, "--image", "registry.example/shop:2")
+    (said,) = (one for one in comments(text, title) if one.startswith("spec.data.postgres"))
+    assert "in reset what takes back before each trial and each check" in said
+    text, _, _ = printed(capsys, "--from", source, "--service", "shop:8080")
+    assert "spec.data.postgres" not in text
+    # What only reads leaves nothing.
+    paths = {"/a": {"get": {"responses": {"200": {"description": ""}}}}}
+    reading = {"openapi": "3.0.0", "info": {"title": "a", "version": "1"}, "paths": paths}
+    file = tmp_path / "api.json"
+    file.write_text(json.dumps(reading))
+    text, _, _ = printed(capsys, "--from", str(file), "--image", "registry.example/shop:2")
+    assert "spec.data.postgres" not in text
+
+
 def test_editors_are_told_the_schemas(capsys: pytest.CaptureFixture[str]) -> None:
     text, _, _ = printed(capsys, "--from", str(HERE / "catalogue.json"))
     first, second = text.split("\n---\n")

@@ -20,7 +20,8 @@ from laptime.cli.mistakes import Mistake
 from laptime.cli.progress import Tracker
 from laptime.cli.runs import parse_run
 from laptime.cli.validate_command import violations
-from laptime.cli.verify_command import checking
+from laptime.cli.verify_command import bring_back, checking
+from laptime.verification.verdict import Wrong
 from tests.cli.api_servers import Answer, Asked, Orders, serving
 from tests.verification.http2_server import http2_server
 
@@ -447,3 +448,16 @@ def test_what_cannot_be_verified_is_a_mistake(
     manifest["spec"]["scenario"] = "nobodys"
     code, _, err = laptime("verify", written(tmp_path, manifest), "--address", "http://x")
     assert (code, "scenario nobodys is not in the file" in err) == (1, True)
+
+
+def test_in_a_job_the_rows_are_brought_back_as_before_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    file = tmp_path / "reset.json"
+    file.write_text('["SELECT 1"]')
+    with pytest.raises(Wrong) as raised:
+        bring_back(file)
+    verdict = raised.value.verdict
+    assert verdict.reason == "DatabaseNotReachable"
+    assert verdict.message.startswith("the database could not be reset: ")

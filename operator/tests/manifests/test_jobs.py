@@ -270,6 +270,39 @@ def test_the_database_is_reset_before_each_trial() -> None:
     assert environment(prepare)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_database_is_reset_before_each_check(again: bool) -> None:
+    """What the check of a server before has made, or a first one of its own, is in no one's way."""
+    ctx = context(scenario=taking_back("TRUNCATE t;"))
+    checking = pod(verify_job(ctx, ctx.spec.server("axum"), again))
+    (verify,) = checking["containers"]
+    assert json.loads(environment(verify)["LAPTIME_VERIFY"])["reset"] == "/etc/laptime/reset.json"
+    assert {"name": "sql", "mountPath": "/etc/laptime"} in verify["volumeMounts"]
+    (volume,) = (one for one in checking["volumes"] if one["name"] == "sql")
+    assert volume["configMap"]["name"] == "demo-postgres"
+    assert environment(verify)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
+    # What a server before has set on its sessions goes as well.
+    assert "PGBOUNCER_URL" in {one["name"] for one in verify["env"]}
+    # A script is waited for by the same program, which touches no rows then.
+    *_, wait = pod(job(ctx, "own"))["initContainers"]
+    assert "reset" not in json.loads(environment(wait)["LAPTIME_VERIFY"])
+
+
+def test_where_nothing_takes_rows_back_a_check_takes_none_back() -> None:
+    for ctx in (context(), context("bare")):
+        for server in ctx.spec.servers:
+            checking = pod(verify_job(ctx, server))
+            (verify,) = checking["containers"]
+            assert "reset" not in json.loads(environment(verify)["LAPTIME_VERIFY"])
+            assert "sql" not in {one["name"] for one in checking["volumes"]}
+
+
+def taking_back(sql: str) -> Scenario:
+    wire = SCENARIO.to_wire()
+    wire["data"]["postgres"]["reset"] = [{"sql": sql}]
+    return Scenario.model_validate(wire)
+
+
 def test_pgbouncer_is_asked_for_new_connections_where_the_server_has_one() -> None:
     """What a server set on the session of a connection is not in force for the next one."""
     ctx = context()

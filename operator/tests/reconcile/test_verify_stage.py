@@ -9,8 +9,10 @@ from random import Random
 
 import pytest
 
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, ServerState, State
 from laptime.api.topology import HAProxy
+from laptime.catalog import scenarios
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
 from .test_deadlines import over, until
@@ -415,3 +417,72 @@ def test_an_image_that_a_registry_has_not_is_waited_for_no_longer_than_a_start()
     world = World(spec_of(2, 1, 1), Random(1))
     assert pull_in_vain(world, "registry.example/mine:1: not found", 400) < timedelta(seconds=45)
     assert first_and_second(world)[0] == (ServerState.FAILED, "ImagePullFailed")
+
+
+def test_a_reset_that_postgres_refuses_ends_the_run_and_blames_no_server() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    check_finds(world, "ResetFailed")
+    until(world, over)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert (succeeded.status, succeeded.reason) == ("False", "ResetFailed")
+    assert first_and_second(world) == [(ServerState.PENDING, None)] * 2
+
+
+def releases(*, takes_back: bool = False) -> World:
+    """Return two images on one Postgres, whose answers make rows that nothing takes back."""
+    tasks = scenarios()["tasks"]
+    assert tasks.data is not None
+    assert tasks.data.postgres is not None
+    reset = tasks.data.postgres.reset if takes_back else []
+    postgres = tasks.data.postgres.model_copy(update={"reset": reset})
+    data = tasks.data.model_copy(update={"postgres": postgres})
+    images = [{"name": "old", "image": "mine:1"}, {"name": "new", "image": "mine:2"}]
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "tasks",
+            "servers": images,
+            "topology": {"postgres": {}},
+            "loads": [
+                {"name": "l", "closed": {"connections": 1, "requests": 9}, "endpoints": ["create"]}
+            ],
+            "repetitions": 1,
+        }
+    )
+    return World(spec, Random(1), scenario=tasks.model_copy(update={"data": data}))
+
+
+TAKEN = {
+    "ok": False,
+    "reason": "WrongStatus",
+    "message": "POST /tasks: expected status 201, got 409",
+}
+
+
+@pytest.mark.parametrize(
+    ("takes_back", "refused", "told"),
+    [(False, "new", True), (True, "new", False), (False, "old", False)],
+)
+def test_a_server_that_meets_the_rows_of_another_ones_check_is_told_of_them(
+    takes_back: bool, refused: str, told: bool
+) -> None:
+    world = releases(takes_back=takes_back)
+    world.verdicts[refused] = TAKEN
+    until(world, over)
+    (one,) = (one for one in world.run.status.servers or [] if one.name == refused)
+    assert one.reason == "WrongStatus"
+    assert one.message is not None
+    assert one.message.startswith(f"server {refused}: {TAKEN['message']}")
+    assert ("had been asked of old before" in one.message) is told
+    assert ("no data.postgres.reset" in one.message) is told
+
+
+def test_a_server_that_is_checked_once_more_is_told_of_the_rows_of_its_own_first_check() -> None:
+    world = releases()
+    check_finds(world, "TimedOut")
+    check_again(world)
+    check_finds(world, "WrongStatus")
+    check_again(world)
+    one, *_ = world.run.status.servers or []
+    assert (one.state, one.reason) == (ServerState.FAILED, "WrongStatus")
+    assert "had been asked of old before" in (one.message or "")

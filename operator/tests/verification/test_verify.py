@@ -19,7 +19,7 @@ import pytest
 from laptime.api.answers import CheckedAnswer
 from laptime.catalog import Capture, Check, scenarios
 from laptime.verification import judge as judge_module
-from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict
+from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict, Wrong
 from laptime.verification.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
 from tests.private_ca import Authority, as_in_python_3_13, tls_server
 from tests.serving import served
@@ -257,6 +257,26 @@ def test_a_task_that_cannot_be_read_fails_the_job(document: str, tmp_path: Path)
     assert main({"LAPTIME_VERIFY": document}, log) == 2
     verdict = json.loads(log.read_text())
     assert (verdict["ok"], verdict["reason"]) == (False, "TaskUnreadable")
+
+
+def test_the_database_is_brought_back_before_anything_is_asked(tmp_path: Path) -> None:
+    checks = [check.to_wire() for check in scenarios()["users"].checks]
+    document = {"target": "http://127.0.0.1:1", "checks": checks, "reset": "/etc/reset.json"}
+    environment = {
+        "LAPTIME_VERIFY": json.dumps(document),
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+    }
+    given: list[Path] = []
+
+    def cannot(file: Path) -> None:
+        given.append(file)
+        raise Wrong("ResetFailed", "no such table")
+
+    log = tmp_path / "log"
+    for reset, reason in ((cannot, "ResetFailed"), (given.append, "DatabaseNotReachable")):
+        assert main(environment, log, reset) == 0
+        assert json.loads(log.read_text())["reason"] == reason
+    assert given == [Path("/etc/reset.json")] * 2
 
 
 def test_a_missing_termination_log_does_not_matter(tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ class PostgresData(Model):
     )
     reset: _Statements = Field(
         default_factory=list,
-        description="What brings the rows back to the same state before each trial. Where requests "
-        "only read, none.",
+        description="What brings the rows back to the same state before each trial and each check. "
+        "Where requests only read, none.",
     )
     warm: _Statements = Field(
         default_factory=list,
@@ -260,6 +260,11 @@ class Exchange(Model):
         max_length=MAX_CAPTURES,
         json_schema_extra=BY_NAME,
     )
+
+    @property
+    def writes(self) -> bool:
+        """Whether its method is one by which something is changed."""
+        return self.method != "GET"
 
     @property
     def sent_headers(self) -> dict[str, str]:

@@ -130,7 +130,7 @@ class Scenario(BenchmarkScenarioSpec):
 
     @property
     def reset_statements(self) -> list[str]:
-        """The statements that bring Postgres to the same state before a trial, one by one."""
+        """The statements that bring Postgres to the same state, one by one."""
         postgres = self.data.postgres if self.data else None
         if postgres is None:
             return []
@@ -139,6 +139,12 @@ class Scenario(BenchmarkScenarioSpec):
             *_FRESH_STATISTICS,
             *(one for part in postgres.warm for one in statements_of(part.text)),
         ]
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it says how the rows of Postgres come back before each trial and each check."""
+        postgres = self.data.postgres if self.data else None
+        return postgres is not None and bool(postgres.reset)
 
     @property
     def feeder_names(self) -> list[str]:

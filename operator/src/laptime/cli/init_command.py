@@ -78,6 +78,8 @@ def init(
         found.run["spec"]["servers"] = [server]
         if image is not None:
             found.to_write.append(_of_image(server.get("healthPath", HEALTH_PATH)))
+            if _writes(found):
+                found.to_write.append(_ROWS_OF_IMAGE)
     elif not found.run["spec"]["servers"]:
         found.run["spec"]["servers"] = [_example(found)]
     _print(found, beside, source)
@@ -126,6 +128,18 @@ def _of_image(health_path: str) -> str:
         f"spec.servers: the port of the image, which must answer GET {health_path} there with 200 "
         "as soon as it serves, or what healthPath says instead (docs/servers.md)"
     )
+
+
+_ROWS_OF_IMAGE = (
+    "spec.data.postgres of the scenario, and topology.postgres of the run, where the image keeps "
+    "its rows there: schema, seed, and in reset what takes back before each trial and each "
+    "check what requests have made, such as TRUNCATE users (docs/scenarios.md, Data)"
+)
+
+
+def _writes(found: Translation) -> bool:
+    requests = found.scenario["spec"]["requests"] if found.scenario is not None else []
+    return any(one.get("method", "GET") != "GET" for one in requests)
 
 
 def _example(found: Translation) -> Document:

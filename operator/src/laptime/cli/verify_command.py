@@ -96,7 +96,7 @@ def verify(
 
         if ENVIRONMENT_VARIABLE not in os.environ:
             raise Mistake(f"Which run? {program_name()} verify FILE")
-        raise typer.Exit(verify_in_a_job())
+        raise typer.Exit(verify_in_a_job(reset=bring_back))
     from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
     from laptime.cli.patience import patiently
@@ -133,6 +133,20 @@ def verify(
             "is in the cluster under that name meanwhile: give it a name of its own in the file."
         )
     raise typer.Exit(code)
+
+
+def bring_back(file: Path) -> None:
+    """Run the statements of a file on the database of the run.
+
+    Raises:
+        Wrong: that cannot be done.
+    """
+    # Loaded only where there is something to bring back: it takes longer than many a check.
+    from laptime.measure.prepare import prepare_database
+    from laptime.verification.verdict import Wrong
+
+    if problem := prepare_database(file):
+        raise Wrong(problem.reason, problem.message)
 
 
 def _answers(cluster: Cluster, run: Run) -> dict[str, list[CheckedAnswer]]:

@@ -17,9 +17,7 @@ from laptime.catalog import Request, Use, values_of
 from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
 from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
-from laptime.manifests.pgbouncer import console_variable
 from laptime.manifests.pods import (
-    config_volume,
     container,
     helper_resources,
     placed,
@@ -27,9 +25,8 @@ from laptime.manifests.pods import (
     resources,
     variable,
 )
-from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
+from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume
 from laptime.manifests.script_image import script_image_containers, script_volumes
-from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
 from laptime.manifests.undisturbed import pod_template
@@ -47,7 +44,6 @@ from laptime.plan import (
     start_rate,
     thinking_seconds,
 )
-from laptime.plan.pools import database_name
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
@@ -99,7 +95,7 @@ def load_job(
     if load.script is not None and _has_reset(ctx, server):
         # The built-in trial does it itself while the server starts, which is a second quicker.
         init.append(_prepare(ctx, server, helper))
-        volumes.append(config_volume("sql", postgres_name(ctx), {RESET_KEY: RESET_KEY}))
+        volumes.append(reset_volume(ctx))
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
         init.append(wait_container(ctx, server, helper))
@@ -276,7 +272,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         if feeder_volumes(ctx):
             mounts[FOLDER] = "feeders"
         if _has_reset(ctx, server):
-            env += _reset_variables(ctx, server)
+            env += reset_variables(ctx, server)
     if ctx.spec.generator.parallelism > 1 or trial.beside is not None:
         ports["meet"] = MEETING_PORT
     return container(
@@ -301,19 +297,10 @@ def _prepare(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
         ctx.images.operator,
         resources=resources,
         command=["laptime"],
-        args=["prepare", f"/etc/laptime/{RESET_KEY}"],
-        env=[variable("HOME", "/tmp"), *_reset_variables(ctx, server)],
-        mounts={"/etc/laptime": "sql"},
+        args=["prepare", RESET_FILE],
+        env=[variable("HOME", "/tmp"), *reset_variables(ctx, server)],
+        mounts=RESET_MOUNTS,
     )
-
-
-def _reset_variables(ctx: RunContext, server: Server) -> list[Manifest]:
-    """Return where what resets the database finds it, and what is between it and the server."""
-    database = database_name(ctx.spec, server)
-    variables = database_variables(ctx, postgres_name(ctx), PORT, database)
-    if ctx.spec.topology_of(server).pgbouncer is not None:
-        variables.append(console_variable(ctx))
-    return variables
 
 
 def _script_flags(script: ScriptLoad, target: str) -> list[str]:

@@ -13,6 +13,7 @@ from laptime.catalog import Check, Value, check_templates, names_in
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import container, helper_resources, pod_spec, ruled, variable
 from laptime.manifests.postgres import PORT, postgres_name
+from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
@@ -21,6 +22,7 @@ from laptime.manifests.upstream import upstream_url
 from laptime.plan.pools import database_name
 
 VERIFY_CONTAINER = "verify"
+# Scheduling, pulling an image and the reset of the database.
 _START_SECONDS = 120
 # A verifier that never ends has to be ended some time, however long answers may take.
 _SLOW_SECONDS = 1800
@@ -35,6 +37,9 @@ def verify_job(ctx: RunContext, server: Server, again: bool = False) -> Manifest
     """Return the Job; its verdict is in the termination message of its pod."""
     labels = ctx.labels(Component.VERIFIER, server=server.name)
     checks = ctx.scenario.counting_checks
+    volumes = client_volumes(server)
+    if _resets(ctx, server):
+        volumes.append(reset_volume(ctx))
     return ctx.manifest(
         "batch/v1",
         "Job",
@@ -62,7 +67,7 @@ def verify_job(ctx: RunContext, server: Server, again: bool = False) -> Manifest
                                 counting=server.deployed,
                             )
                         ],
-                        volumes=client_volumes(server),
+                        volumes=volumes,
                         restart_policy="Never",
                     ),
                 ),
@@ -130,6 +135,12 @@ def _values(ctx: RunContext, checks: Sequence[Check]) -> dict[str, Value]:
     return {name: value for name, value in ctx.scenario.check_values.items() if name in named}
 
 
+def _resets(ctx: RunContext, server: Server) -> bool:
+    """Whether rows are brought back before a server is checked: others may have made some."""
+    postgres = ctx.spec.topology_of(server).postgres
+    return postgres is not None and ctx.scenario.takes_back
+
+
 def _verifier(
     ctx: RunContext,
     name: str,
@@ -139,13 +150,19 @@ def _verifier(
     resources: Manifest,
     counting: bool = False,
 ) -> Manifest:
-    # Straight to Postgres, also where the servers go through PgBouncer.
-    database = (
-        database_variables(ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server))
-        if counting and ctx.spec.topology.postgres is not None
-        else []
-    )
-    document = json.dumps(verify_document(ctx, server, checks), separators=(",", ":"))
+    said, mounts = verify_document(ctx, server, checks), client_mounts(server)
+    database: list[Manifest] = []
+    if counting and _resets(ctx, server):
+        # A verifier of an earlier version, of a run that was begun with it, takes no notice.
+        said["reset"] = RESET_FILE
+        mounts |= RESET_MOUNTS
+        database = reset_variables(ctx, server)
+    elif counting and ctx.spec.topology.postgres is not None:
+        # Straight to Postgres, also where the servers go through PgBouncer.
+        database = database_variables(
+            ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server)
+        )
+    document = json.dumps(said, separators=(",", ":"))
     return container(
         ctx,
         name,
@@ -159,5 +176,5 @@ def _verifier(
             *database,
             *client_variables(server),
         ],
-        mounts=client_mounts(server),
+        mounts=mounts,
     )

@@ -59,6 +59,11 @@ class Task(TolerantModel):
         description="Checks whose answers have a body though nothing else says so: loads ask it.",
     )
     upstream_url: str | None = Field(None, description="What the server's upstream answers at.")
+    reset: Path | None = Field(
+        None,
+        description="A file with the statements that bring the database to its first state, which "
+        "run before anything is asked.",
+    )
     protocols: list[Protocol] = Field(
         default_factory=lambda: [Protocol.HTTP1],
         description="All checks are asked over each of them.",
@@ -71,11 +76,15 @@ class Task(TolerantModel):
 
 
 def main(
-    environment: Mapping[str, str] = os.environ, termination_log: Path = TERMINATION_LOG
+    environment: Mapping[str, str] = os.environ,
+    termination_log: Path = TERMINATION_LOG,
+    reset: Callable[[Path], None] | None = None,
 ) -> int:
     """Verify what the environment says, print the verdict, return the exit code.
 
-    0 when it could judge, whatever the judgement; 2 when the task itself cannot be read.
+    0 when it could judge, whatever the judgement; 2 when the task itself cannot be read. `reset` is
+    given the file of the task, if it has one, and raises Wrong where it cannot bring the database
+    to its first state.
     """
     code = 0
     try:
@@ -86,7 +95,7 @@ def main(
         message = f"{ENVIRONMENT_VARIABLE}: {place}: {first['msg']}"
         verdict, code = Verdict(False, "TaskUnreadable", message), 2
     else:
-        verdict = _verify_counting(task, environment)
+        verdict = _verify_counting(task, environment, reset)
     print(verdict.to_json(), flush=True)
     try:
         termination_log.write_text(verdict.to_json(), "utf-8")
@@ -96,7 +105,9 @@ def main(
     return code
 
 
-def _verify_counting(task: Task, environment: Mapping[str, str]) -> Verdict:
+def _verify_counting(
+    task: Task, environment: Mapping[str, str], reset: Callable[[Path], None] | None
+) -> Verdict:
     database_url, client = environment.get(_DATABASE_VARIABLE), Client.of(environment)
     show = _print_answer if task.show_answers else None
     if database_url is None:
@@ -105,6 +116,8 @@ def _verify_counting(task: Task, environment: Mapping[str, str]) -> Verdict:
     from laptime.verification.statement_counter import postgres_witness
 
     try:
+        if task.reset is not None and reset is not None:
+            reset(task.reset)
         with postgres_witness(database_url) as counter:
             return verify(task, counter=counter, client=client, show=show)
     except Wrong as wrong:

@@ -38,7 +38,8 @@ ANSWERS = Section(
         Reason(
             "WrongStatus",
             "another status code than expected",
-            "the message quotes the body: often the server's own error",
+            "the message quotes the body: often the server's own error; where a check before "
+            "has made the same row, `data.postgres.reset` takes it back",
         ),
         Reason(
             "WrongContentType",

@@ -52,8 +52,10 @@ TRIALS = Section(
         ),
         Reason(
             "ResetFailed",
-            "Postgres refuses a statement of the scenario's `reset` or `warm` whenever it is asked",
-            "mend the statement that the message quotes ([data](scenarios.md#data))",
+            "Postgres refuses a statement of the scenario's `reset` or `warm` whenever it is "
+            "asked, before a trial or before a server is checked",
+            "mend the statement that the message quotes ([data](scenarios.md#data)); where it was "
+            "right for the servers before, look whether one changes the schema",
             blame=Fault.RUN,
         ),
         Reason(

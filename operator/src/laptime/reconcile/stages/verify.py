@@ -42,6 +42,7 @@ _CRASH_SEEN_SECONDS = 5.0
 _NO_ANSWER = ("ConnectionLost", "NotReachable", "TimedOut")
 # Through HAProxy a broken connection is a 502 or a 503.
 _CRASH_REASONS = (*_NO_ANSWER, "WrongStatus")
+_RESET_FAILED = "ResetFailed"
 
 
 def verify(situation: Situation) -> Decision | None:
@@ -91,6 +92,10 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if disturbed is None and verdict is not None:
         said = Problem(*_reason_and_words(verdict, server), part=Part.GENERATOR)
         disturbed = said if _excused(said) else None
+        if said.reason == _RESET_FAILED:
+            # All servers and all trials rest on it.
+            situation.fail(said)
+            return said
         if disturbed and situation.step_seconds(State.VERIFYING) >= situation.patience_seconds / 2:
             # Earlier than that it is noticed that nothing comes of all these checks.
             situation.fail(disturbed)
@@ -111,6 +116,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return None
     if verdict is not None:
         wrong = Problem(*_reason_and_words(verdict, server))
+        if wrong.reason == "WrongStatus":
+            wrong = replace(wrong, message=wrong.message + _rows_before(situation, server, again))
         if again:
             first_reason = situation.server_reason(server)
             wrong = Problem(wrong.reason, f"{wrong.message} (its first check: {first_reason})")
@@ -164,6 +171,26 @@ def _answers_kept(situation: Situation, server: str, job: WorkloadView | None) -
 def _reason_and_words(verdict: dict[str, object], server: str) -> tuple[str, str]:
     words = verdict.get("message") or "its answers are not right"
     return str(verdict.get("reason") or "WrongAnswer"), f"server {server}: {words}"
+
+
+def _rows_before(situation: Situation, server: str, again: bool) -> str:
+    """Return that checks before may have made what is in the way of this one; empty: none did."""
+    scenario = situation.context.scenario
+    writing = ", ".join(one.name for one in scenario.checks if one.writes)
+    before = [
+        one.name
+        for one in situation.spec.deployed
+        if one.name != server and situation.server_state(one.name) is ServerState.VERIFIED
+    ]
+    asked = ", ".join([*before, server] if again else before)
+    postgres = situation.spec.topology_of(situation.spec.server(server)).postgres
+    if scenario.takes_back or postgres is None or not (writing and asked):
+        return ""
+    return (
+        f"; {writing} had been asked of {asked} before, and what it made is still in Postgres, "
+        "since there is no data.postgres.reset: if that is what is in the way, write there what "
+        "takes it back"
+    )
 
 
 def _excused(problem: Problem) -> bool:

@@ -184,8 +184,9 @@ def _needed(into: Translation, requests: Requests, login: Login | None, numbered
     if numbered:
         into.notes.append(
             f"{{{{{NUMBER}}}}} is drawn anew each time, where there may be one of a kind only: of "
-            "10 million some 50 come twice. Checks take the first. A Service keeps what checks "
-            f"have made: where they meet it again, write another first for the feeder {NUMBER}"
+            "10 million some 50 come twice. Checks take the first, and meet it again where "
+            "nobody takes it back: data.postgres.reset does, for a database of the run; a Service "
+            f"keeps it: write another first for the feeder {NUMBER} there"
         )
 
 
