@@ -261,6 +261,32 @@ def test_where_the_scripts_of_the_file_lead_to_is_said(laptime: Laptime, tmp_pat
     assert lead.startswith("Load own: script.js:1 imports https://jslib.k6.io/x.js, where pods")
 
 
+@pytest.mark.parametrize("reset", [[], [{"sql": "SELECT 1;"}]])
+def test_a_scenario_that_writes_and_takes_nothing_back_is_warned_of(
+    laptime: Laptime, tmp_path: Path, reset: list[Any]
+) -> None:
+    create = {"name": "create", "method": "POST", "path": "/orders", "expectStatus": 201}
+    schema = [{"sql": "CREATE TABLE orders (id int);"}]
+    scenario = {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkScenario",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "data": {"postgres": {"schema": schema, "reset": reset}},
+            "requests": [create],
+            "checks": [{**create, "times": 1}],
+        },
+    }
+    manifest = run(scenario="shop", servers=[{"name": "mine", "image": "mine:1"}])
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump_all([scenario, manifest | {"metadata": {"name": "demo"}}]))
+    code, out, _ = laptime("validate", file)
+    assert code == 0
+    line = "What a trial changes in Postgres by create (POST) is there for all trials after it"
+    assert (line in out) is (not reset)
+    assert ("TRUNCATE orders" in out) is (not reset)
+
+
 def test_a_scenario_that_only_the_cluster_may_have_is_no_mistake(
     laptime: Laptime, tmp_path: Path
 ) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from laptime.api.scenario import Data
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, scenarios
-from laptime.plan import load_problems, misfits
+from laptime.plan import left_behind, load_problems, misfits
 
 FLASK = {"name": "flask", "preset": "flask"}
 SHOP: dict[str, Any] = {"name": "mine", "service": {"name": "shop", "port": 8080}}
@@ -298,3 +299,59 @@ def test_users_of_streams_share_rows_too() -> None:
     go = {"name": "go", "image": "mine:1"}
     closed = {"closed": {"connections": 10, "requests": 50_000}, "endpoints": ["delete"]}
     assert load_problems(spec("tasks", go, **closed, protocol="http2", streams=10), tasks) == []
+
+
+CREATE = {"name": "create", "method": "POST", "path": "/orders", "expectStatus": 201}
+SEARCH = {"name": "search", "method": "POST", "path": "/search", "statements": 0}
+READ = {"name": "read", "path": "/orders/1"}
+IMAGE = {"name": "mine", "image": "mine:1"}
+
+
+def orders(reset: list[dict[str, str]] | None = None, **more: Any) -> Scenario:
+    schema = [{"sql": "CREATE TABLE orders (id int);"}]
+    return Scenario.model_validate(
+        {
+            "name": "orders",
+            "data": {"postgres": {"schema": schema, "reset": reset or []}},
+            "requests": [CREATE, SEARCH, READ],
+            "checks": [{**CREATE, "times": 1}, SEARCH, READ],
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize("data", [orders().data, None])
+def test_what_loads_leave_in_postgres_is_said_with_what_to_write(data: Data | None) -> None:
+    run = altered(spec("orders", IMAGE), topology={"postgres": {}})
+    said = left_behind(run, orders().model_copy(update={"data": data}))
+    assert said is not None
+    assert said.startswith("what a trial changes in Postgres by create (POST) is there for all")
+    assert said.endswith("or that is meant, reset: [{sql: SELECT 1;}]")
+    # A warning, and no refusal.
+    assert not [*misfits(run, orders()), *load_problems(run, orders())]
+
+
+@pytest.mark.parametrize(
+    ("change", "scenario"),
+    [
+        ({}, orders([{"sql": "SELECT 1;"}])),
+        ({"loads": [{**CLOSED, "endpoints": ["read", "search"]}]}, orders()),
+        ({"loads": [{"name": "own", "script": {"configMap": "mine"}}]}, orders()),
+        ({"topology": {}}, orders()),
+        ({"servers": [SHOP]}, orders()),
+        ({"verifyOnly": True}, orders()),
+        ({"loads": [{**CLOSED, "endpoints": ["nothing"]}]}, orders()),
+    ],
+    ids=["taken back", "only read", "a script", "no Postgres", "not ours", "no load", "refused"],
+)
+def test_nothing_is_said_of_rows_where_nobody_knows_that_they_stay(
+    change: dict[str, Any], scenario: Scenario
+) -> None:
+    run = altered(spec("orders", IMAGE), **({"topology": {"postgres": {}}} | change))
+    assert left_behind(run, scenario) is None
+
+
+def test_no_scenario_that_comes_with_laptime_leaves_rows_behind() -> None:
+    for name, scenario in scenarios().items():
+        run = altered(spec(name, IMAGE), topology={"postgres": {}})
+        assert left_behind(run, scenario) is None

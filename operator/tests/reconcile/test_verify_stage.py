@@ -486,3 +486,16 @@ def test_a_server_that_is_checked_once_more_is_told_of_the_rows_of_its_own_first
     one, *_ = world.run.status.servers or []
     assert (one.state, one.reason) == (ServerState.FAILED, "WrongStatus")
     assert "had been asked of old before" in (one.message or "")
+
+
+@pytest.mark.parametrize("takes_back", [True, False])
+def test_a_run_whose_rows_stay_says_so_while_it_goes_on(takes_back: bool) -> None:
+    world = releases(takes_back=takes_back)
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    accepted = world.run.status.condition(ConditionType.ACCEPTED)
+    assert accepted is not None
+    assert accepted.status == "True"
+    assert ("by create (POST) is there for all trials after it" in accepted.message) is (
+        not takes_back
+    )

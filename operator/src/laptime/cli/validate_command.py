@@ -115,6 +115,8 @@ def validate(
         say(unknown)
     for lead in leads_of(manifest.name, spec, found["ConfigMap"]):
         say(lead)
+    for stays in stays_of(spec, scenarios):
+        say(stays)
     if checked or server:
         say(expected_length(manifest.name, spec, scenarios.get(spec["scenario"])))
     if server:
@@ -354,6 +356,18 @@ def leads_of(name: str, spec: dict[str, Any], config_maps: list[dict[str, Any]])
             if not may_reach(one.host, asked.egress)
         ]
     return lines
+
+
+def stays_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> list[str]:
+    """Return what the loads of a valid spec leave in Postgres, a line for it."""
+    from laptime.api.spec import BenchmarkRunSpec
+    from laptime.catalog import scenarios
+    from laptime.plan import left_behind
+
+    asked = BenchmarkRunSpec.model_validate(spec)
+    scenario = own.get(asked.scenario) or scenarios().get(asked.scenario)
+    stays = scenario and left_behind(asked, scenario)
+    return [f"{stays[0].upper()}{stays[1:]}."] if stays else []
 
 
 def expected_length(name: str, spec: dict[str, Any], own: Scenario | None = None) -> str:

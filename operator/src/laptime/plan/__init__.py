@@ -8,7 +8,7 @@ from laptime.plan.estimate import (
     longest_rest_seconds,
     remaining_seconds,
 )
-from laptime.plan.fitting import load_problems, misfits
+from laptime.plan.fitting import left_behind, load_problems, misfits
 from laptime.plan.order import order_of, orders, williams_squares
 from laptime.plan.placement import NodeDesign, Places, in_time
 from laptime.plan.profiles import (
@@ -47,6 +47,7 @@ __all__ = [
     "WithinSessions",
     "feeder_seed",
     "in_time",
+    "left_behind",
     "load_problem",
     "load_problems",
     "longest_rest_seconds",

@@ -10,7 +10,7 @@ from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
-from laptime.plan.endpoints import load_problem, scarce_rows, sent_sessions
+from laptime.plan.endpoints import load_problem, scarce_rows, sent_requests, sent_sessions
 from laptime.plan.pools import connections_needed, known_connections, pool_sizes
 from laptime.plan.profiles import profile_load
 from laptime.plan.sessions import shape_problem, thinking_problem
@@ -35,6 +35,37 @@ def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
         *_not_profiled(spec, scenario),
     )
     return [one for one in (*problems, *more) if one is not None]
+
+
+def left_behind(spec: BenchmarkRunSpec, scenario: Scenario) -> str | None:
+    """Return what loads change in Postgres for all trials after them, with what to write; or None.
+
+    It is a warning: of a POST nobody knows whether it changes anything.
+    """
+    if spec.topology.postgres is None or not spec.deployed or spec.verify_only:
+        return None
+    if scenario.takes_back or not any(one.writes for one in scenario.requests):
+        return None
+    sent: dict[str, str] = {}
+    for load in spec.loads:
+        if load.script is not None:
+            # What it sends nobody knows.
+            continue
+        try:
+            requests = sent_requests(sent_sessions(load, scenario))
+        except ValueError:
+            # It is refused, and told what to write.
+            continue
+        sent |= {one.name: one.method for one in requests if one.writes and one.statements != 0}
+    if not sent:
+        return None
+    named = ", ".join(f"{name} ({method})" for name, method in sent.items())
+    return (
+        f"what a trial changes in Postgres by {named} is there for all trials after it, since "
+        f"scenario {scenario.name} has no data.postgres.reset: write there what brings the rows "
+        "back, such as TRUNCATE orders; or, where these requests change nothing or that is meant, "
+        "reset: [{sql: SELECT 1;}]"
+    )
 
 
 def _without_credentials(spec: BenchmarkRunSpec) -> Iterator[str]:

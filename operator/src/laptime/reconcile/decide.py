@@ -21,6 +21,7 @@ from laptime.api.status import (
 )
 from laptime.api.storage import Storage, version_to_store
 from laptime.manifests.context import RunContext
+from laptime.plan import left_behind
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.stages.deploy import (
@@ -61,9 +62,9 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     run = replace(run, status=known)
     context = replace(context, secret_owners=observed.secret_owners)
     situation = Situation(run, observed, context, now)
-    situation.say(
-        Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "the run has its turn")
-    )
+    stays = left_behind(run.spec, situation.context.scenario)
+    turn = "the run has its turn" + (f"; {stays}" if stays else "")
+    situation.say(Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", turn))
     if run.given_up is not None or situation.nothing_left():
         return finish(situation)
     if run.spec.cancel:
