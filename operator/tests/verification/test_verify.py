@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -259,13 +259,30 @@ def test_a_task_that_cannot_be_read_fails_the_job(document: str, tmp_path: Path)
     assert (verdict["ok"], verdict["reason"]) == (False, "TaskUnreadable")
 
 
-def test_the_database_is_brought_back_before_anything_is_asked(tmp_path: Path) -> None:
-    checks = [check.to_wire() for check in scenarios()["users"].checks]
-    document = {"target": "http://127.0.0.1:1", "checks": checks, "reset": "/etc/reset.json"}
-    environment = {
-        "LAPTIME_VERIFY": json.dumps(document),
-        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
-    }
+def test_rows_are_brought_back_once_a_server_is_healthy_and_before_it_is_checked() -> None:
+    """A server may make the tables as it starts, and what is brought back is in them."""
+    happened: list[str] = []
+
+    def health(asked: int) -> Answer:
+        happened.append("health")
+        return (200 if asked > 2 else 503), "text/plain", b""
+
+    def answer(asked: int) -> Answer:
+        happened.append("asked")
+        return right_answer(asked)
+
+    with server(answer, health) as target:
+        task = Task(target=target, wait_seconds=60, checks=[CHECK])
+        assert verify(task, prepare=lambda: happened.append("rows")).ok
+    assert happened[:4] == ["health", "health", "health", "rows"]
+    assert set(happened[4:]) == {"asked"}
+
+
+def test_a_job_brings_the_rows_back_from_the_file_that_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = "laptime.verification.statement_counter.postgres_witness"
+    monkeypatch.setattr(counter, lambda _: nullcontext(None))
     given: list[Path] = []
 
     def cannot(file: Path) -> None:
@@ -273,9 +290,16 @@ def test_the_database_is_brought_back_before_anything_is_asked(tmp_path: Path) -
         raise Wrong("ResetFailed", "no such table")
 
     log = tmp_path / "log"
-    for reset, reason in ((cannot, "ResetFailed"), (given.append, "DatabaseNotReachable")):
-        assert main(environment, log, reset) == 0
-        assert json.loads(log.read_text())["reason"] == reason
+    with server() as target:
+        told = environment(target)
+        task = {**json.loads(told["LAPTIME_VERIFY"]), "reset": "/etc/reset.json"}
+        told |= {
+            "LAPTIME_VERIFY": json.dumps(task),
+            "DATABASE_URL": "postgresql://nobody@none/none",
+        }
+        for reset, reason in ((cannot, "ResetFailed"), (given.append, "AnswersRight")):
+            assert main(told, log, reset) == 0
+            assert json.loads(log.read_text())["reason"] == reason
     assert given == [Path("/etc/reset.json")] * 2
 
 

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ class Task(TolerantModel):
     reset: Path | None = Field(
         None,
         description="A file with the statements that bring the database to its first state, which "
-        "run before anything is asked.",
+        "run once the server is healthy, before anything is checked.",
     )
     protocols: list[Protocol] = Field(
         default_factory=lambda: [Protocol.HTTP1],
@@ -112,14 +113,15 @@ def _verify_counting(
     show = _print_answer if task.show_answers else None
     if database_url is None:
         return verify(task, client=client, show=show)
+    prepare = None
+    if task.reset is not None and reset is not None:
+        prepare = partial(reset, task.reset)
     # Loaded only where it is needed: the driver takes longer to load than many a check.
     from laptime.verification.statement_counter import postgres_witness
 
     try:
-        if task.reset is not None and reset is not None:
-            reset(task.reset)
         with postgres_witness(database_url) as counter:
-            return verify(task, counter=counter, client=client, show=show)
+            return verify(task, counter=counter, client=client, show=show, prepare=prepare)
     except Wrong as wrong:
         return wrong.verdict
 
@@ -185,8 +187,12 @@ def verify(
     counter: Witness | None = None,
     client: Client = NOBODY,
     show: Callable[[CheckedAnswer], None] | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> Verdict:
     """Wait until the server is healthy, go through the checks, and return the verdict.
+
+    `prepare` is called once in between: what it brings back may be in a table that the server makes
+    as it starts for the first time.
 
     `transport` stands in for the network where there is none. With a counter the statements of
     each request are counted too. `show` is told each answer, and all that can be asked is asked
@@ -197,10 +203,12 @@ def verify(
         mask.hide_fed(name, value)
     try:
         trusted = client.trusts()
-        for protocol in task.protocols:
+        for number, protocol in enumerate(task.protocols):
             with _asking(task, client, trusted, protocol, transport) as asking:
                 over = _WORDS[protocol] if len(task.protocols) > 1 else ""
                 _wait_over(asking, task, protocol, client, trusted)
+                if number == 0 and prepare is not None:
+                    prepare()
                 judge = Judge(asking, task.upstream_url, counter, task.values, mask, task.bodies)
                 _go_through(judge, task.checks, show, over)
     except Wrong as wrong:
