@@ -76,6 +76,10 @@ STORED = {
     "server axum ran a@sha256:1, and a@sha256:2 in trial demo-trial-001: they are not the same": (
         doubts.OTHER_IMAGE
     ),
+    "server mine ran a@sha256:1, and a@sha256:2 when its answers were checked: they are not the "
+    "same": doubts.NOT_AS_CHECKED,
+    "whether the tag of mine:main has moved is not known: an older image of that name may have "
+    "run": doubts.TAG_UNKNOWN,
     "the server ran on b, and on a in trial demo-trial-001: what differs may be the nodes": (
         doubts.OTHER_NODES
     ),

@@ -10,6 +10,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
 from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_config_maps
+from laptime.manifests.asking import asking_job
 from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
@@ -497,6 +498,12 @@ def objects(ctx: RunContext) -> list[Manifest]:
         *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.deployed),
         *(verify_job(ctx, server) for server in ctx.spec.servers),
         *side_objects(ctx, trials[0].name),
+        *(
+            asking_job(ctx, server, registry=registry)
+            for server in ctx.spec.deployed
+            if ctx.images.by_tag(server)
+            for registry in (False, True)
+        ),
         path_server_job(ctx, 1, "bench-1"),
         path_generator_job(ctx, 1, "bench-2", "10.0.0.7"),
         *(trial_job(ctx, trial) for trial in trials),

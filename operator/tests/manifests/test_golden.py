@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from laptime.api.loads import ClosedLoad
+from laptime.manifests.asking import asking_job
 from laptime.manifests.context import Manifest
 from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.node_path import path_generator_job, path_server_job
@@ -96,6 +97,10 @@ def _cases() -> dict[str, list[Manifest]]:
         trial_job(ctx, trial),
         path_server_job(ctx, 1, "bench-1"),
         path_generator_job(ctx, 1, "bench-2", "10.0.0.7"),
+    ]
+    ctx = context("bare")
+    cases["asking"] = [
+        asking_job(ctx, ctx.spec.server("own"), registry=registry) for registry in (False, True)
     ]
     ctx = context("there")
     there = [server for server in ctx.spec.servers if not server.deployed]

@@ -109,7 +109,7 @@ def test_each_component_belongs_to_one_part() -> None:
         Component.VERIFIER,
         Component.PATH_GENERATOR,
     }
-    servers = {Component.SERVER, Component.PATH_SERVER}
+    servers = {Component.SERVER, Component.PATH_SERVER, Component.ASKER}
     for component in Component:
         if component in generators:
             assert part_of(component) is PlacedPart.GENERATORS

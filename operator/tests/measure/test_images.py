@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laptime.api.doubts import OTHER_IMAGE
+from laptime.api.doubts import NOT_AS_CHECKED, OTHER_IMAGE
 from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
 from laptime.measure import of_the_same_bits
 
@@ -87,3 +87,22 @@ def test_results_that_do_not_say_what_ran_are_left_as_they_are() -> None:
     assert invalid(result(1, "a"), result(2, "a", server="x"), result(3, "a", server="x")) == {}
     old = result(1, "a").model_dump(mode="json", by_alias=True, exclude={"images"})
     assert TrialResult.model_validate(old).images == {}
+
+
+def test_a_server_is_measured_with_the_bits_that_were_checked() -> None:
+    results = [
+        result(1, "a", server="x@2"),
+        result(2, "a", server="x@1"),
+        result(3, "b", server="y@3"),
+    ]
+    judged = of_the_same_bits(results, {"a": "x@1"})
+    said = {one.trial: one.validity_reasons for one in judged if one.validity is Validity.INVALID}
+    what = "server a ran x@2, and x@1 when its answers were checked: they are not the same"
+    assert said == {"t1": [what]}
+    assert NOT_AS_CHECKED.said(what)
+
+
+def test_a_node_that_pulled_an_image_is_not_compared_with_one_that_was_loaded_with_it() -> None:
+    results = [result(1, "a", server="sha256:9"), result(2, "a", server="sha256:8")]
+    judged = of_the_same_bits(results, {"a": "x@sha256:1"})
+    assert [one.validity is Validity.INVALID for one in judged] == [False, True]

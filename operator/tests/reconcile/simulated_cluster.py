@@ -48,6 +48,10 @@ class SimulatedCluster:
         self.rates = rates or (lambda _: 1000.0)
         self.verdicts: dict[str, dict[str, Any]] = {}
         """What is said of a server's answers, by its name; else they are right."""
+        self.node_has = ContainerView("asked", exit_code=0, image_id="sha256:1")
+        """What becomes of a container with the image that a node has for a tag."""
+        self.registry_has = self.node_has
+        """What becomes of one whose kubelet is to ask the registry."""
         self.script: dict[str, Any] | None = None
         """What a script of one's own says in every trial."""
         self.deployments: dict[str, WorkloadView] = {}
@@ -230,7 +234,7 @@ class SimulatedCluster:
         count = self._parallelism if component == "generator" else 1
         if name not in self._with_pod:
             self._with_pod.add(name)
-            server = name.split("-", 2)[2] if component == "verifier" else None
+            server = name.split("-", 2)[2] if component in ("verifier", "asker") else None
             for index in range(count):
                 self._add_pod(component, name, server, job.trial, index)
             self.jobs[name] = replace(job, made=count)
@@ -293,6 +297,11 @@ class SimulatedCluster:
             self.logs[pod.name, 0] = f"{answer.to_line()}\n{verdict}\n"
             ended = ContainerView("verify", exit_code=0, exit_message=verdict)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+        elif pod.component == "asker":
+            of_registry = (pod.owner or "").startswith("demo-asks-")
+            found = self.registry_has if of_registry else self.node_has
+            phase = "Pending" if found.exit_code is None else "Succeeded"
+            self.pods[pod.name] = replace(pod, phase=phase, containers=(found,))
         elif pod.component.startswith("reset-"):
             self._run_reset(pod)
         elif pod.component == "generator":

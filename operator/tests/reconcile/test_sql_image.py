@@ -95,7 +95,7 @@ def test_sql_that_cannot_be_had_ends_the_run_in_time_and_names_the_part(
         assert said is not None
         assert (said.status, said.reason) == (ConditionStatus.FALSE, reason)
         assert said.message.startswith(words)
-    assert not world.jobs_started
+    assert world.jobs_started == ["demo-held-a"]
 
 
 def test_each_trial_says_which_bits_the_sql_is_from() -> None:

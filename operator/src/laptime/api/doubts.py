@@ -151,6 +151,15 @@ OTHER_IMAGE = Doubt(
     "{what} ran {image}, and {before} in trial {trial}: they are not the same",
     "name images by their digests, and do not move a tag while a run goes on",
 )
+NOT_AS_CHECKED = Doubt(
+    "{what} ran {image}, and {before} when its answers were checked: they are not the same",
+    "name the image by its digest, or load the same one into all nodes",
+)
+TAG_UNKNOWN = Doubt(
+    "whether the tag of {image} has moved is not known: an older image of that name may have run",
+    "`tagUnknown` of the server in the status of the run says why: mend that, or name the image by "
+    "its digest",
+)
 NO_RATE = Doubt(
     "the objective was met at no rate, not even the lowest one tried",
     "a bound that the server can keep, or a lower `startRate`",

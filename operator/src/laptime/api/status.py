@@ -132,6 +132,17 @@ class ServerStatus(TolerantModel):
     )
     message: str | None = Field(None, description="The same in words, with what to do.")
     image: str | None = Field(None, description="The image that its pod ran.")
+    image_id: str | None = Field(
+        None,
+        description="Of an image of one's own which bits it is: those that were checked are those "
+        "that are measured. By a digest where it was pulled, and then all pods of the server name "
+        "it.",
+    )
+    tag_unknown: str | None = Field(
+        None,
+        description="Why nobody knows whether the tag of its image has moved: an older image of "
+        "that name may have run.",
+    )
     leads_to: str | None = Field(
         None,
         description="Of a Service that Laptime does not deploy: stands for the selector and the "

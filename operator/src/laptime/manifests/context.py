@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from laptime.api import API_VERSION, GROUP, KIND
-from laptime.api.images import RunImages
+from laptime.api.images import RunImages, by_its_digest
 from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
@@ -86,6 +86,7 @@ class Component(StrEnum):
     ANSWERS = "answers"
     PATH_SERVER = "path-server"
     PATH_GENERATOR = "path-generator"
+    ASKER = "asker"
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,11 @@ class ImageSet:
             return self
         return replace(self, **images.model_dump())
 
+    def by_tag(self, server: Server) -> bool:
+        """Return whether another image may come under the name that a server has for its own."""
+        own = server.image is not None and not by_its_digest(server.image)
+        return own and self.pull_policy != "Never"
+
     def of(self, server: Server) -> str:
         """Return the image of a server; ValueError if its preset has none."""
         if server.image is not None:
@@ -228,6 +234,8 @@ class RunContext:
     """Why it has not the placement that it should have: CamelCase reason and message."""
     places: Places = field(default_factory=Places)
     """Where the next trial belongs."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """What tags stand for throughout the run: images by their digests, by the names of servers."""
     together: tuple[str, ...] = ()
     """The attempts that are made at the same time now, where it is more than one."""
     targets: Mapping[str, Target] = field(default_factory=dict)

@@ -35,7 +35,7 @@ class PlacedPart(StrEnum):
 _GENERATORS = frozenset(
     {Component.GENERATOR, Component.PROFILER, Component.VERIFIER, Component.PATH_GENERATOR}
 )
-_SERVERS = frozenset({Component.SERVER, Component.PATH_SERVER})
+_SERVERS = frozenset({Component.SERVER, Component.PATH_SERVER, Component.ASKER})
 
 
 def part_of(component: Component | str) -> PlacedPart:

@@ -90,7 +90,7 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
             container(
                 ctx,
                 "server",
-                ctx.images.of(server),
+                ctx.digests.get(server.name) or ctx.images.of(server),
                 resources=resources(server.resources, cpu="50m", memory="64Mi"),
                 command=server.command,
                 args=server.args,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from laptime.api import doubts
-from laptime.api.images import bits
+from laptime.api.images import bits, comparable
 from laptime.api.results import TrialResult, Validity
 from laptime.plan import in_time
 
@@ -14,8 +14,13 @@ SCRIPT = "script"
 """What the files of a load's script are from, where that is an image."""
 
 
-def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
+def of_the_same_bits(
+    results: Sequence[TrialResult], checked: Mapping[str, str] | None = None
+) -> list[TrialResult]:
     """Return results, invalid where another image ran than in the first trial that says so.
+
+    Of a server of which it is known what ran when its answers were `checked` (by its name), where
+    another one ran than then.
 
     The first is the first that was measured: a trial that was asked for again is the odd one out,
     and not all that were measured before it. Those that measured nothing are left as they are. An
@@ -29,6 +34,13 @@ def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
         reasons = []
         for part, image in sorted(result.images.items()):
             whose = {SERVER: result.server, SCRIPT: result.load}
+            right = (checked or {}).get(result.server) if part == SERVER else None
+            if right is not None and comparable(right, image):
+                if bits(right) != bits(image):
+                    what = f"{part} {result.server}"
+                    said = doubts.NOT_AS_CHECKED.says(what=what, image=image, before=right)
+                    reasons.append(said)
+                continue
             key = (part, whose.get(part, ""))
             known = first.setdefault(key, result)
             if bits(known.images[part]) != bits(image):

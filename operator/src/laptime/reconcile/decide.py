@@ -32,6 +32,7 @@ from laptime.reconcile.stages.deploy import (
     refused,
 )
 from laptime.reconcile.stages.finish import finish
+from laptime.reconcile.stages.images import ask_for_images
 from laptime.reconcile.stages.node_paths import measure_node_paths
 from laptime.reconcile.stages.pause import (
     cancel,
@@ -81,6 +82,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         leads_out,
         own_scripts,
         refused,
+        ask_for_images,
         deploy,
         verify,
         measure_node_paths,

@@ -13,7 +13,6 @@ from laptime.analysis.summary import Summary, summarise
 from laptime.api.attempts import attempt_name
 from laptime.api.node_path import NodePath
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
-from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import (
@@ -77,11 +76,13 @@ class ResultCache:
         """Return the trials whose results are here."""
         return set(self._results)
 
-    def results(self, names: set[str], spec: BenchmarkRunSpec) -> dict[str, TrialResult]:
+    def results(self, names: set[str], run: Run) -> dict[str, TrialResult]:
         """Return the results of those trials that are stored in the cluster now."""
         found = [result for name, result in self._judged.items() if name in names]
-        deployed = {server.name for server in spec.deployed}
-        judged = on_the_same_nodes(of_the_same_bits(found), deployed, spec.nodes)
+        deployed = {server.name for server in run.spec.deployed}
+        checked = {one.name: one.image_id for one in run.status.servers or [] if one.image_id}
+        same = of_the_same_bits(found, checked)
+        judged = on_the_same_nodes(same, deployed, run.spec.nodes)
         return {result.trial: result for result in judged}
 
     def drop_failed(self, names: set[str], retries: int) -> set[str]:
@@ -155,7 +156,7 @@ class ResultCache:
             run.given_up,
         )
         if self._summary is None or self._summary[0] != key:
-            results = self.results(names, run.spec)
+            results = self.results(names, run)
             seed = seed_of(run.spec, run.uid)
             order, out = order_of(run.status), frozenset(failures)
             trials = trials_so_far(run.name, run.spec, seed, order, list(results.values()), out)
@@ -262,7 +263,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     # What was read of trials that have no result is of another time than what they will be.
     unclaimed = {readings_name(name) for name in trials - result_names}
     failed_before = (again | unclaimed) & set(config_map_names)
-    results = cache.results(result_names, run.spec)
+    results = cache.results(result_names, run)
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
     over |= {attempt_name(one.trial, one.attempt) for one in run.status.lost_attempts or []}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from laptime.analysis.summary import Summary
+from laptime.api.images import by_its_digest
 from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -166,8 +167,13 @@ class PodView:
 
     @property
     def image_id(self) -> str | None:
-        """What its main container runs, as the kubelet says; None while it does not say."""
-        return next((one.image_id for one in self.containers if one.name == self.main), None)
+        """What its main container runs, as the kubelet says; None while it does not say.
+
+        Of several digests that its node knows for the same bits a kubelet says any. So where one
+        was asked for, it is that one.
+        """
+        said = next((one.image_id for one in self.containers if one.name == self.main), None)
+        return self.image if said and self.image and by_its_digest(self.image) else said
 
     @property
     def running_since(self) -> datetime | None:

@@ -13,6 +13,7 @@ from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
+from laptime.api.images import by_digest
 from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
@@ -104,6 +105,7 @@ class Situation:
             or ServerStatus(name=server.name, state=ServerState.PENDING)
             for server in run.spec.servers
         }
+        self._know_images()
 
     # What is known ------------------------------------------------------------------------
 
@@ -141,6 +143,29 @@ class Situation:
     def server_leads_to(self, name: str) -> str | None:
         """Return what stands for where a server's Service led at first; None: not known yet."""
         return self._servers[name].leads_to
+
+    def image_known(self, name: str) -> bool:
+        """Whether something is known of which bits a server's image is, or why nothing is."""
+        return self.image_of(name) != (None, None)
+
+    def image_of(self, name: str) -> tuple[str | None, str | None]:
+        """Return what a server's image is known to be, and why its registry does not say so."""
+        return self._servers[name].image_id, self._servers[name].tag_unknown
+
+    def image_wanted(self, name: str) -> bool:
+        """Whether it has to be found out first what the tag of a server stands for.
+
+        One whose check goes on was begun with by an earlier version.
+        """
+        server = self.spec.server(name)
+        current = self.observed.deployments.get(f"{self.run.name}-server-{name}")
+        checks = [verify_name(self.context, server, again) for again in (False, True)]
+        return (
+            self.context.images.by_tag(server)
+            and self._servers[name].state is ServerState.PENDING
+            and not self.image_known(name)
+            and (current is None or current.replicas == 0 or current.trial not in checks)
+        )
 
     def server_message(self, name: str) -> str:
         """Return why a server is out, in words."""
@@ -334,14 +359,33 @@ class Situation:
         image: str | None = None,
     ) -> None:
         """Record what is known of a server's answers."""
+        known = self._servers[name]
         self._servers[name] = ServerStatus(
             name=name,
             state=state,
             reason=problem.reason if problem else None,
             message=problem.message if problem else None,
-            image=image or self._servers[name].image,
-            leads_to=self._servers[name].leads_to,
+            image=image or known.image,
+            image_id=known.image_id,
+            tag_unknown=known.tag_unknown,
+            leads_to=known.leads_to,
         )
+
+    def remember_image(self, name: str, image_id: str | None, tag_unknown: str | None) -> None:
+        """Record which bits a server's image is, once for the run, or why nobody knows."""
+        said = {"image_id": image_id, "tag_unknown": tag_unknown}
+        self._servers[name] = self._servers[name].model_copy(update=said)
+        self._know_images()
+
+    def _know_images(self) -> None:
+        """Have the pods that are made from now on name the digests that are known."""
+        found: dict[str, str] = {}
+        for server in self.spec.servers:
+            known = self._servers[server.name]
+            if known.image_id and not known.tag_unknown and self.context.images.by_tag(server):
+                image = by_digest(self.context.images.of(server), known.image_id)
+                found |= {server.name: image} if image else {}
+        self.context = replace(self.context, digests=found)
 
     def forget_first_checks(self) -> None:
         """Have no finding stand at a server that is not going to be checked once more now."""
@@ -516,6 +560,6 @@ class Situation:
         return seconds + OVERHEAD_SECONDS * len(self._unchecked()) + profiling
 
 
-def _step(server: ServerStatus) -> tuple[ServerState, str | None]:
-    """Return what changes when a server is done with, and when its second check begins."""
-    return server.state, server.reason
+def _step(server: ServerStatus) -> tuple[ServerState, str | None, bool]:
+    """Return what changes when a server is done with, and when one of its checks begins."""
+    return server.state, server.reason, bool(server.image_id or server.tag_unknown)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from laptime.analysis import wording
+from laptime.api import doubts
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
 from laptime.api.images import AND
 from laptime.api.placement import Nodes
@@ -428,6 +429,7 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
     pods = _pods(situation, attempt)
     if result.figures is not None:
         result = doubted(result, _what_was_made_of_them(situation, attempt, pods))
+        result = doubted(result, _of_its_tag(situation, attempt.server))
     return result.model_copy(
         update={
             "trial": trial.name,
@@ -462,6 +464,13 @@ def _what_was_made_of_them(
         if part in titles
         for pod in of
     )
+
+
+def _of_its_tag(situation: Situation, server: str) -> Judgement:
+    """Return the doubt that a server may be an older image of its name than its registry has."""
+    _, unknown = situation.image_of(server)
+    image = situation.context.images.of(situation.spec.server(server)) if unknown else None
+    return Judgement.of([doubts.TAG_UNKNOWN.says(image=image)] if image else [])
 
 
 def _what_ran_where(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from laptime.api.conditions import Verdict
+from laptime.api.images import AND, bits, comparable
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.api.text import plain
 from laptime.manifests.result import answers_config_map, answers_name
@@ -47,6 +49,11 @@ _RESET_FAILED = "ResetFailed"
 
 def verify(situation: Situation) -> Decision | None:
     """Verify one server after the other; None when each one is verified or out."""
+    wanted = [one.name for one in situation.spec.servers if situation.image_wanted(one.name)]
+    if wanted:
+        _say_verified(situation)
+        situation.progressing("Verifying", f"asking which image {wanted[0]} is")
+        return situation.decision(State.VERIFYING, requeue_seconds=_SOON_SECONDS)
     for server in situation.spec.servers:
         if situation.server_state(server.name) is not ServerState.PENDING:
             continue
@@ -75,7 +82,9 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
             return None
         pods = server_pods(situation, server, job_name)
         images = sorted({pod.image for pod in pods if pod.image})
-        situation.set_server(server, ServerState.VERIFIED, image=" and ".join(images) or None)
+        situation.set_server(server, ServerState.VERIFIED, image=AND.join(images) or None)
+        if checked.image is not None:
+            _know_which(situation, server, pods)
         return None
     problem = (
         side_problem(situation, job_name)
@@ -142,6 +151,15 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         job_of_it = verify_job(situation.context, checked, again)
         situation.actions.append(Create(with_pods(situation, server, job_name, job_of_it)))
     return problem or verifier_problem
+
+
+def _know_which(situation: Situation, server: str, pods: Sequence[PodView]) -> None:
+    """Record which image was checked, and whether it is another one than was found before."""
+    known, unknown = situation.image_of(server)
+    ran = AND.join(sorted({pod.image_id for pod in pods if pod.image_id})) or known
+    if known and ran and comparable(known, ran) and bits(known) != bits(ran):
+        unknown = f"the node on which it was checked has {ran}, and another node has {known}"
+    situation.remember_image(server, ran, unknown)
 
 
 def _no_answer(situation: Situation, reason: str) -> bool:
@@ -296,4 +314,7 @@ def _say_verified(situation: Situation) -> None:
     else:
         status, reason = ConditionStatus.TRUE, "AnswersMatch"
         message = "every server gave the answers of the scenario's contract"
+        for name in states:
+            if (why := situation.image_of(name)[1]) is not None:
+                message += f"; whether the tag of {name} has moved is not known: {why}"
     situation.say(Verdict(ConditionType.SERVERS_VERIFIED, status, reason, message))
