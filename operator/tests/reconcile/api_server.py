@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 from aiohttp import web
@@ -135,6 +136,18 @@ class ApiServer:
         """Forget all changes so far."""
         self.oldest = self.version
         self._events.clear()
+
+    def stop_clock_at(self, moment: datetime) -> None:
+        """Say this time with each answer."""
+
+        async def dated(request: web.Request) -> web.StreamResponse | None:
+            if request.query.get("watch"):
+                return None
+            answer = await self.answer(request)
+            answer.headers["Date"] = format_datetime(moment.astimezone(UTC), usegmt=True)
+            return answer
+
+        self.fault = dated
 
     def cut(self) -> None:
         """Cut all open watches in the middle of what they say."""

@@ -136,6 +136,17 @@ async def test_the_operator_deletes_what_is_too_much_in_each_namespace_for_itsel
         assert len([one for one in server.of("BenchmarkRun")]) == 6
 
 
+async def test_a_clock_that_is_ahead_of_the_api_servers_deletes_nothing_that_is_too_much() -> None:
+    server = ApiServer()
+    now = datetime.now(UTC)
+    for number in range(2):
+        server.add(finished(f"old-{number}", now - 2 * DAY))
+    server.stop_clock_at(now - DAY - timedelta(hours=1))
+    async with operating(server, history=HistoryLimits(successful=1)):
+        await asyncio.sleep(0.5)
+    assert len(server.of("BenchmarkRun")) == 2
+
+
 def test_a_run_whose_failed_trials_are_asked_for_again_is_not_one_of_those_that_are_over() -> None:
     """It may be that it cannot be accepted for a long time."""
     cards = [card(30), card(40, retry=1), card(50), card(60, retry=1, retries=1)]

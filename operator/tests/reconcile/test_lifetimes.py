@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from laptime.reconcile.queue import card_of
 from .api_server import ApiServer
 from .nodes import working
 from .test_controller import operating, run_manifest, state, until
-from .test_cost import finished
+from .test_cost import FINISHED, finished
 from .test_pause import patched
 
 
@@ -96,6 +96,19 @@ async def test_a_run_that_is_changed_while_others_are_deleted_stays(
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
         await asyncio.sleep(0.2)
     assert server.get("BenchmarkRun", "default", "the-changed") is not None
+
+
+async def test_a_clock_that_is_ahead_of_the_api_servers_deletes_no_run() -> None:
+    server = ApiServer()
+    server.add(mortal("old"))
+    ended = datetime.fromisoformat(FINISHED)
+    server.stop_clock_at(ended + timedelta(seconds=10))
+    async with operating(server):
+        await asyncio.sleep(0.5)
+    assert server.get("BenchmarkRun", "default", "old") is not None
+    server.stop_clock_at(ended + timedelta(seconds=40))
+    async with operating(server):
+        await until(lambda: server.get("BenchmarkRun", "default", "old") is None)
 
 
 async def test_a_run_with_no_time_to_live_stays_until_who_waits_for_it_has_read_it() -> None:

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 from kubernetes.aio import client, config
@@ -93,6 +95,26 @@ class Kube(Logs):
             if not token:
                 return
             query = {**query, "continue": token}
+
+    async def time(self, kind: str, namespace: str) -> datetime:
+        """Return what time it is by the clock of the API server, in whole seconds (UTC).
+
+        It says so with each answer: here with that to a list of a kind.
+
+        Raises:
+            KubeError: refused, or no time was said.
+        """
+        response = await self._open(
+            "GET",
+            RESOURCES[kind].collection(namespace),
+            query={"limit": "1"},
+            accept=_METADATA_LIST,
+            limits=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS),
+        )
+        with reached():
+            async with response:
+                await response.read()
+            return parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
 
     async def cached(
         self, kind: str, namespace: str | None, selector: str = ""

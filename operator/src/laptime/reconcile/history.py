@@ -141,6 +141,8 @@ class History:
             there = await self._there(namespace)
             if there is None:
                 return _AGAIN_SECONDS
+            # Nobody brings them back, and the clock of this node alone may be days ahead.
+            now = min(now, await self._kube.time(KIND, namespace))
             doomed, later = surplus(there, self._limits, now)
         due = [max(0.0, (later - now).total_seconds())] if later is not None else []
         # The oldest first: they are too many even if newer ones go meanwhile.
