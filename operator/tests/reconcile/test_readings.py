@@ -126,6 +126,26 @@ async def test_samples_that_stay_away_are_asked_for_again_and_then_said_to_be_mi
     assert len(prometheus.asked) > 6, "it was asked only once"
 
 
+async def test_a_generators_clock_that_is_ahead_makes_nobody_wait() -> None:
+    end = datetime.now(UTC) + timedelta(minutes=5)
+    async with asyncio.timeout(30):
+        readings = await answer_of(samples(end, missing=True), result(end))
+    assert "without a sample" in " ".join(readings.usage.gaps)
+
+
+async def test_a_generators_clock_that_is_behind_leaves_samples_as_much_time_as_any() -> None:
+    end = datetime.now(UTC) - timedelta(minutes=5)
+    late, whole = samples(end, missing=True), samples(end)
+
+    async def on_their_way(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        return await (late if len(late.asked) < 20 else whole)(path, parameters)
+
+    readings = await answer_of(
+        on_their_way, result(end), patience=replace(QUICK, late_seconds=30.0)
+    )
+    assert readings.usage.complete, readings.usage.gaps
+
+
 async def test_a_prometheus_that_comes_back_is_asked_again() -> None:
     end = datetime.now(UTC)
     answers, failures = samples(end), [0]

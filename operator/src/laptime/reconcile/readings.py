@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.measure.each_second import Stored, TrialSeconds, stored, trial_seconds
@@ -36,10 +36,10 @@ class Patience:
     """How long an answer is waited for, in seconds."""
 
     settle_seconds: float = 2.2
-    """The agent reads and Prometheus scrapes once a second: after this there is a sample from
-    behind the window."""
+    """The agent reads and Prometheus scrapes once a second: so long after a result was seen there
+    is a sample from behind its window."""
     late_seconds: float = 8.0
-    """As long after the window samples that are missing may still be on their way."""
+    """As long samples that are missing may still be on their way."""
     again_seconds: float = 0.5
     unreachable_seconds: float = 20.0
     """As long a Prometheus that does not answer is asked again: it may just be starting anew."""
@@ -157,9 +157,11 @@ class ReadingsDesk:
         nodes = dict(result.nodes)
         if not server.deployed:
             nodes.pop("server", None)
-        await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(last)))
         failing_since: float | None = None
+        # What is waited for is counted from here: the times of a trial are those of its nodes.
         clock = asyncio.get_running_loop()
+        since = clock.time()
+        await asyncio.sleep(self._patience.settle_seconds)
         while True:
             try:
                 async with self._asking:
@@ -170,7 +172,7 @@ class ReadingsDesk:
                     _logger.warning("%s: no readings: %s", result.trial, error)
                     return no_readings(result.trial, f"nothing was read from Prometheus: {error}")
             else:
-                if readings.usage.complete or _age(last) >= self._patience.late_seconds:
+                if readings.usage.complete or clock.time() - since >= self._patience.late_seconds:
                     return readings
             await asyncio.sleep(self._patience.again_seconds)
 
@@ -239,7 +241,3 @@ class ReadingsDesk:
                 return await stored(query, series)
         except PrometheusError as error:
             return error
-
-
-def _age(moment: datetime) -> float:
-    return (datetime.now(moment.tzinfo) - moment).total_seconds()
