@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -338,6 +338,66 @@ async def test_where_nothing_at_all_is_stored_no_run_is_taken_down_for_its_statu
         server.fault = None
         await until(lambda: state(server, "first") == "Succeeded", 20)
     assert nodes.generators_started == ["first-trial-001"]
+
+
+async def test_what_was_refused_while_nothing_at_all_was_stored_is_tried_once_more(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ERRORS_PASS_SECONDS", 0.3)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    full, ends = False, False
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        nonlocal full, ends
+        if request.method in ("GET", "DELETE"):
+            return None
+        text = await request.text()
+        full = full or (request.path.endswith("/configmaps") and '"result"' in text)
+        if not full:
+            return None
+        if request.path.endswith("/status") and "ObjectRefused" in text:
+            # There is room again when the end of the run was to be said.
+            ends, server.fault = True, None
+        message = "etcdserver: mvcc: database space exceeded"
+        return web.json_response({"message": message}, status=500)
+
+    server.fault = fault
+    async with operating(server), working(server) as nodes:
+        await until(lambda: ends, 30)
+        await until(lambda: state(server, "first") in ("Succeeded", "Failed"), 30)
+    assert state(server, "first") == "Succeeded"
+    assert nodes.generators_started == ["first-trial-001"]
+
+
+async def test_a_refusal_that_is_a_moment_old_when_a_machine_falls_asleep_ends_no_run(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    slept = timedelta()
+
+    class Clock(datetime):
+        """The time of day, which jumps."""
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + slept
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        nonlocal slept
+        if request.method != "POST" or not request.path.endswith("/jobs"):
+            return None
+        server.fault, slept = None, timedelta(minutes=10)
+        content = {"reason": "Invalid", "message": "not now"}
+        return web.json_response(content, status=422)
+
+    monkeypatch.setattr(module, "datetime", Clock)
+    server.fault = fault
+    async with operating(server), working(server):
+        await until(lambda: state(server, "first") in ("Succeeded", "Failed"), 20)
+    assert slept
+    assert state(server, "first") == "Succeeded"
 
 
 async def test_a_webhook_that_never_answers_is_named_as_what_is_in_the_way(

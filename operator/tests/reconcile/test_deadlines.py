@@ -34,7 +34,7 @@ def until(world: World, reached: Callable[[World], Any]) -> None:
         if world.dead and waits:
             # Nothing more happens by itself: only deadlines come.
             world.now += timedelta(seconds=5)
-        assert world.now - START < LONGEST, world.run.status
+        assert world.now - world.was_set - START < LONGEST, world.run.status
 
 
 def test_a_quota_that_keeps_a_generator_back_for_a_while_loses_no_attempt() -> None:
@@ -439,6 +439,58 @@ def test_rows_are_brought_back_when_nobody_is_left_who_writes_them(
     world.stubborn.clear()
     until(world, over)
     assert world.run.status.state is State.SUCCEEDED
+
+
+def generating(world: World) -> bool:
+    return any(
+        pod.component == "generator" and pod.running_since and not pod.deleting
+        for pod in world.pods.values()
+    )
+
+
+def test_a_machine_that_slept_while_a_server_started_blames_nobody() -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    until(world, lambda world: any(one.component == "server" for one in world.pods.values()))
+    world.dead = {"pods"}
+    starting = (ContainerView("main", running=True, running_since=world.now),)
+    world.pods = {
+        pod.name: replace(pod, phase="Running", ready=False, containers=starting)
+        if pod.component == "server"
+        else pod
+        for pod in world.pods.values()
+    }
+    world.step()
+    world.set_clock(timedelta(minutes=10))
+    world.step()
+    world.dead = set()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    (result,) = world.observe().results.values()
+    assert result.attempt == 1
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["goes on", "ended by its Job"])
+def test_a_machine_that_slept_through_a_deadline_blames_no_server(ended: bool) -> None:
+    load = {"name": "l0", "closed": {"connections": 2, "requests": 50_000}}
+    spec = BenchmarkRunSpec.model_validate({**spec_of(1, 1, 1).to_wire(), "loads": [load]})
+    world = World(spec, Random(3))
+    until(world, generating)
+    world.dead = {"pods", "Job"}
+    world.step()
+    world.set_clock(timedelta(hours=2))
+    name = world.jobs_started[-1]
+    if ended:
+        world.jobs[name] = replace(
+            world.jobs[name], failed_reason="DeadlineExceeded", failed_message="active for too long"
+        )
+    world.step()
+    world.dead = set()
+    world.advance()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    (result,) = world.observe().results.values()
+    assert result.outcome is TrialOutcome.MEASURED
+    assert [one.reason for one in result.lost_attempts] == ["GeneratorLost"] * ended
 
 
 def wait(world: World, long: timedelta) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from laptime.reconcile.diagnose import diagnose, late
+from laptime.reconcile.sightings import Sightings
 from laptime.reconcile.views import job_view, pod_view
 
 
@@ -71,3 +72,17 @@ def test_a_pod_behind_a_scheduling_gate_is_said_to_wait_for_whoever_set_it() -> 
     # Let go, it is the scheduler's.
     del gated["spec"]["schedulingGates"]
     assert diagnose("Postgres", [pod_view(gated)], after(5)) is None
+
+
+@pytest.mark.parametrize("set_by", [-3600, 0, 3600])
+def test_ages_go_by_the_clock_that_nobody_sets(set_by: int) -> None:
+    sightings, now = Sightings(), datetime(2026, 11, 1, tzinfo=UTC)
+    ends = pod() | {"metadata": {**pod()["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    jobs = [job_view({"metadata": pod()["metadata"]})]
+    sightings.look([pod_view(ends)], jobs, now, 1000.0)
+    now += timedelta(seconds=set_by + 90)
+    (seen,), (job,) = sightings.look([pod_view(ends)], jobs, now, 1090.0)
+    assert (seen.age(now), job.age(now), seen.stuck(now)) == (90, 90, False)
+    now += timedelta(seconds=30)
+    (seen,), _ = sightings.look([pod_view(ends)], jobs, now, 1120.0)
+    assert seen.stuck(now)

@@ -153,6 +153,8 @@ class World(SimulatedCluster):
         """Whether what is refused is so because a quota is reached."""
         self.others_clock = timedelta()
         """By so much the clocks of API server and nodes are before the operator's."""
+        self.was_set = timedelta()
+        """By so much the operator's time of day was set, or jumped while its machine slept."""
         self._sightings = Sightings()
         self._at_work = AtWork()
         self._summarised: tuple[object, Summary] | None = None
@@ -214,10 +216,23 @@ class World(SimulatedCluster):
     def _killed(self) -> bool:
         killed = self._fault() or self.random.random() < self.kills
         if killed:
-            # The next operator has seen nothing yet.
-            self._sightings = Sightings()
-            self._at_work = AtWork()
+            self.new_operator()
         return killed
+
+    def new_operator(self) -> None:
+        """Have another operator go on, which has seen nothing yet."""
+        self._sightings = Sightings()
+        self._at_work = AtWork()
+
+    def set_clock(self, by: timedelta) -> None:
+        """Have the time of day jump, as where a machine sleeps, and no other clock."""
+        self.now += by
+        self.was_set += by
+
+    @property
+    def _moment(self) -> float:
+        """The time of a clock that nobody sets, in seconds."""
+        return (self.now - self.was_set).timestamp()
 
     def _refused(self, action: Apply | Create | Fold) -> Refusal | None:
         kind, name = "ConfigMap", "demo-results"
@@ -274,6 +289,7 @@ class World(SimulatedCluster):
             [self._by_their_clock(pod) for pod in self.pods.values()],
             [replace(job, created=job.created + self.others_clock) for job in self.jobs.values()],
             self.now,
+            self._moment,
         )
         return Observed(
             deployments=dict(self.deployments),
@@ -325,7 +341,7 @@ class World(SimulatedCluster):
                 for name, copy in self._copies().items()
                 if copy not in self.config_maps and self.scripts.get(name)
             },
-            at_work_seconds=self._at_work.look(*(2 * [self.now.timestamp()])),
+            at_work_seconds=self._at_work.look(self._moment, self.now.timestamp()),
             scenario_problem=self._scenario_problem(),
             leads=dict(self.leads),
             summary=None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
@@ -222,8 +222,12 @@ class Memory:
             self._read = version_of(head)
 
 
-async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> Observed:
+async def observe(
+    kube: Kube, run: Run, context: RunContext, memory: Memory, now: datetime
+) -> Observed:
     """Return what is known of a run: nearly all of it without asking the API server.
+
+    Ages are those of `now`: a machine may sleep while something is read.
 
     Raises:
         KubeError: the API server cannot be reached, or rights in the namespace are missing.
@@ -274,10 +278,10 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         for metadata in (*archived.values(), *(m["metadata"] for m in config_maps))
         if known_as(metadata) in planned
     }
-    now = datetime.now(UTC)
     told = await memory.last_words.look(map(pod_view, pods), context.scenario)
     seen = await memory.pull_secrets.look(kube, run.namespace, told)
-    pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now)
+    moment = time.monotonic()
+    pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now, moment)
     memory.logs.keep({pod.name for pod in pod_views})
     scripts = await memory.scripts.look(kube, run)
     return Observed(

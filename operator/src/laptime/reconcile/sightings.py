@@ -1,9 +1,9 @@
-"""Since when things are known, by the operator's own clock.
+"""Since when things are known, by a clock of the operator's own that nobody sets.
 
 Times in objects are set by the API server and by kubelets, whose clocks may differ from the
 operator's by minutes. How long something has lasted is therefore counted from the moment in which
-it was first seen. An operator that has just started counts anew: it waits longer, and blames nobody
-too early.
+it was first seen; and not by the time of day, which is set, and jumps where the machine slept. An
+operator that has just started counts anew: it waits longer, and blames nobody too early.
 """
 
 from __future__ import annotations
@@ -73,16 +73,25 @@ class Sightings:
     """When each thing about the objects of a run was first seen."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[object, ...], datetime] = {}
+        self._first: dict[tuple[object, ...], float] = {}
 
     def look(
-        self, pods: Iterable[PodView], jobs: Iterable[WorkloadView], now: datetime
+        self,
+        pods: Iterable[PodView],
+        jobs: Iterable[WorkloadView],
+        now: datetime,
+        moment: float,
     ) -> tuple[tuple[PodView, ...], tuple[WorkloadView, ...]]:
-        """Return the views with what is counted from now on, and forget what is gone."""
+        """Return the views with what is counted from now on, and forget what is gone.
+
+        `moment` is now by a clock that nobody sets, in seconds. What the views have are times that
+        are so long ago from `now`, whatever time of day it was then.
+        """
         before, self._first = self._first, {}
 
         def first(*what: object) -> datetime:
-            return self._first.setdefault(what, before.get(what, now))
+            since = self._first.setdefault(what, before.get(what, moment))
+            return now - timedelta(seconds=moment - since)
 
         def seen(pod: PodView) -> PodView:
             me = (pod.name, pod.uid)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from laptime.analysis.remembered import forget
@@ -123,6 +123,7 @@ class Worker:
         self._manifest: Manifest | None = None
         self._run: tuple[int, Run] | None = None
         self._refusal: Refusal | None = None
+        self._refused_at = 0.0
         self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
         self._at_work = AtWork()
@@ -383,13 +384,13 @@ class Worker:
         """Decide; what cannot be taken back only on what was read in this very moment."""
         fresh, pods_fresh = False, False
         while True:
-            observed = await observe(self._kube, run, context, self._memory)
-            self._follow_logs(observed)
             now = datetime.now(UTC)
+            observed = await observe(self._kube, run, context, self._memory, now)
+            self._follow_logs(observed)
             observed = replace(
                 observed,
                 targets=await self._targets.look(run),
-                refusal=self._refusal,
+                refusal=self._refused(now),
                 resize_refused=self._resize_refused,
                 at_work_seconds=self._at_work.look(time.monotonic(), time.time()),
                 scenario_kept=found.kept,
@@ -410,6 +411,13 @@ class Worker:
                 break
         return observed, decision, now
 
+    def _refused(self, now: datetime) -> Refusal | None:
+        """Return what cannot be done, and since when: as long ago as no clock that is set says."""
+        if self._refusal is None:
+            return None
+        lasts = timedelta(seconds=time.monotonic() - self._refused_at)
+        return replace(self._refusal, since=now - lasts)
+
     def _worth_saying(self, old: RunStatus, new: RunStatus) -> bool:
         """Whether somebody waits for what has changed; how far it is can wait a few seconds."""
         if old == new:
@@ -424,7 +432,8 @@ class Worker:
     async def _execute(
         self, run: Run, context: RunContext, decision: Decision, now: datetime
     ) -> None:
-        since = self._refusal.since if self._refusal else now
+        if self._refusal is None:
+            self._refused_at = time.monotonic()
         try:
             created = await execute(self._kube, run, context, decision.actions, self._children)
         except NotResized as error:
@@ -435,7 +444,7 @@ class Worker:
             return
         except NameTaken as taken:
             patience = _PASSING_SECONDS if taken.passing else 0.0
-            self._refusal = Refusal(str(taken), since, "NameTaken", patience)
+            self._refusal = Refusal(str(taken), now, "NameTaken", patience)
             self._controller.logger.warning("%s/%s: %s", *self.key, taken)
             return
         except KubeError as error:
@@ -446,7 +455,7 @@ class Worker:
                 wait = None if error.refused else _ERRORS_PASS_SECONDS
                 message = f"the API server refuses {error.message}"
                 room = error.out_of_room
-                self._refusal = Refusal(message, since, patience_seconds=wait, room=room)
+                self._refusal = Refusal(message, now, patience_seconds=wait, room=room)
             elif error.timed_out and there:
                 message = (
                     "the API server does not say in time whether it does what is asked of it "
@@ -454,7 +463,7 @@ class Worker:
                     "webhook does not answer. Look at the cluster's webhook configurations, at "
                     "what they lead to, and at their timeoutSeconds"
                 )
-                self._refusal = Refusal(message, since, patience_seconds=_ERRORS_PASS_SECONDS)
+                self._refusal = Refusal(message, now, patience_seconds=_ERRORS_PASS_SECONDS)
             raise
         self._refusal = None
         if any(isinstance(one, Resize) for one in decision.actions):
@@ -496,6 +505,10 @@ class Worker:
 
     async def _note(self, error: Exception) -> None:
         """Take in why a look has failed, or the end of the run could not be said."""
+        if isinstance(error, StatusNotWritten) and not error.counts:
+            # Nothing at all may be stored just now, and what was refused as well as the end of the
+            # run for it. When there is room again it is tried once more before.
+            self._refusal = None
         if not (isinstance(error, StatusNotWritten) and error.counts):
             self._unwritten = None
         elif self._unwritten is None:

@@ -593,10 +593,10 @@ def _lost_or_late(
     problem = _diagnosis(situation, generators) or missing
     wanted, startup = situation.spec.generator.parallelism, situation.spec.startup_seconds
     age = job.age(situation.now)
-    longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
+    deadline = deadline_seconds(situation.context, situation.spec.load(trial.load))
     if job.failed_reason is not None:
-        return _Seen(problem or _job_failure(job), over=True)
-    if age >= longest:
+        return _Seen(problem or _job_failure(job, age >= deadline - GRACE_SECONDS), over=True)
+    if age >= deadline + GRACE_SECONDS:
         # The controller of Jobs should have ended it, or no pod of it ever came up.
         begun = any(one.running or one.exit_code for pod in generators for one in pod.containers)
         problem = problem or _never_started(situation, generators) or _TIMED_OUT
@@ -692,8 +692,9 @@ def _log_lost(generators: Sequence[PodView], errors: Sequence[GeneratorError]) -
     return Problem("LogMissing", text, part=Part.GENERATOR)
 
 
-def _job_failure(job: WorkloadView) -> Problem:
-    if job.failed_reason == "DeadlineExceeded":
+def _job_failure(job: WorkloadView, overdue: bool) -> Problem:
+    # Jobs are ended by the time of day, which is set, and jumps where machines slept.
+    if job.failed_reason == "DeadlineExceeded" and overdue:
         return _TIMED_OUT
     return _lost(
         f"the generator's pod was killed or lost before it had a result ({job.failed_reason}: "
