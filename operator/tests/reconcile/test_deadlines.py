@@ -493,6 +493,19 @@ def test_a_machine_that_slept_through_a_deadline_blames_no_server(ended: bool) -
     assert [one.reason for one in result.lost_attempts] == ["GeneratorLost"] * ended
 
 
+def test_a_clock_that_is_set_back_after_a_lost_attempt_costs_no_trial() -> None:
+    world = World(spec_of(1, 1, 2), Random(3))
+    until(world, generating)
+    (generator,) = (one for one in world.pods.values() if one.component == "generator")
+    del world.pods[generator.name]
+    until(world, lambda world: world.run.status.lost_attempts)
+    world.set_clock(timedelta(hours=-1))
+    until(world, over)
+    first, second = sorted(world.observe().results.values(), key=lambda one: one.ordinal)
+    assert (first.outcome, second.outcome) == (TrialOutcome.MEASURED, TrialOutcome.MEASURED)
+    assert (first.attempt, second.attempt) == (2, 1)
+
+
 def wait(world: World, long: timedelta) -> None:
     end = world.now + long
     until(world, lambda world: world.now >= end)

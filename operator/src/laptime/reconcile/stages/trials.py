@@ -222,9 +222,11 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         others = others_alive(situation, purposes.values())
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
     if lost:
-        begins = parse_time(lost[-1].lost_at)
-        wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
-        settled = settled and (begins is None or situation.now >= begins + wait)
+        begins = parse_time(lost[-1].lost_at) or situation.now
+        waited = (situation.now - begins).total_seconds()
+        # By a clock that was set back since it would not be over for long.
+        waited = max(waited, situation.step_seconds(State.RUNNING, attempts[0].name))
+        settled = settled and waited >= _BACK_OFF_SECONDS[len(lost) - 1]
     if settled and situation.tiers_ready and not in_the_way:
         for attempt in attempts:
             if attempt.name not in situation.observed.jobs:
