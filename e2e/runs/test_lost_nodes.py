@@ -35,7 +35,7 @@ LONGEST_ANSWER_SECONDS = 2.0
 """What nothing that is this idle takes, however full the machine is that its nodes share."""
 NOTICED_SECONDS = 70
 """From so long on an act is noticed: a node whose kubelet says nothing for 50 s is not ready."""
-NOTHING_KNOWN = (doubts.NO_RIGHT_ANSWER, doubts.ALL_TOO_LATE)
+NOTHING_KNOWN = (doubts.NO_RIGHT_ANSWER, doubts.ALL_TOO_LATE, doubts.STILL_DRIVEN)
 SAYS_SO = {
     "requests": (doubts.RATE_NOT_HELD, *NOTHING_KNOWN),
     "errors": (doubts.ERRORS, *NOTHING_KNOWN),

@@ -22,6 +22,8 @@ STORED = {
     "node a stood still for 8.1 s: nothing was seen to run there": doubts.STOOD_STILL,
     "1,204 of 98,000 requests had no port to connect from: that is the generator's limit and not "
     "the server's": doubts.NO_PORT,
+    "a generator of an earlier trial may have sent requests meanwhile: its node a does not "
+    "answer": doubts.STILL_DRIVEN,
     "connection tracking of node a was 96% full, 1,203 packets dropped": doubts.TRACKING_FULL,
     "connection tracking of node a dropped 1,203 packets": doubts.TRACKING_LOST,
     "the generator sent 1 of 100 requests 3 ms late or more, which their response times include "

@@ -80,6 +80,8 @@ class SimulatedCluster:
         """Components of which the cluster keeps two pods, whatever the Deployment asked for."""
         self.drained = False
         """Whether the node takes no pods any more: they go to another one, or nowhere."""
+        self.silent: set[str] = set()
+        """Nodes that nobody hears of: what is there goes on, and is shown as it was."""
         self._bound: set[str] = set()
         self.cores = 64.0
         """What the node has: a pod that is to have more of it keeps what it has."""
@@ -192,6 +194,7 @@ class SimulatedCluster:
         for pod in list(self.pods.values()):
             if (
                 not self.dead & {"pods", "kubelet"}
+                and pod.node not in self.silent
                 and pod.phase != "Failed"
                 and not pod.deleting
                 and self.random.random() < 0.7
@@ -203,7 +206,7 @@ class SimulatedCluster:
 
     def _end_deleted_pods(self) -> None:
         for name, pod in list(self.pods.items()):
-            if name in self.stubborn and pod.deleting:
+            if (name in self.stubborn or pod.node in self.silent) and pod.deleting:
                 continue
             if pod.deleting and self.random.random() < 0.6:
                 del self.pods[name]

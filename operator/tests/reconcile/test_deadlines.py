@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from laptime.api import doubts
 from laptime.api.attempts import Fault
-from laptime.api.results import TrialOutcome
+from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
 from laptime.reconcile.actions import Delete, Fold
@@ -441,11 +442,93 @@ def test_rows_are_brought_back_when_nobody_is_left_who_writes_them(
     assert world.run.status.state is State.SUCCEEDED
 
 
+def lasting(duration: str) -> BenchmarkRunSpec:
+    load = {"name": "l0", "closed": {"connections": 2, "duration": duration}, "warmup": "10s"}
+    return BenchmarkRunSpec.model_validate({**spec_of(1, 1, 2).to_wire(), "loads": [load]})
+
+
+def until_the_node_of_a_generator_is_silent(world: World, after: timedelta) -> str:
+    """Go on until the first trial is lost, whose server and generator go on; return its attempt 2.
+
+    They have run for so long by then.
+    """
+    until(world, generating)
+    world.dead = {"pods"}
+    wait(world, after)
+    world.dead = set()
+    for pod in [one for one in world.pods.values() if one.component in ("server", "generator")]:
+        # As the node controller marks pods of a node that says nothing.
+        world.pods[pod.name] = replace(pod, node="far", ready=False)
+    world.silent = {"far"}
+    until(world, lambda world: world.run.status.lost_attempts)
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("NodeLost", Fault.NODE)
+    return f"{lost.trial}-attempt-2"
+
+
 def generating(world: World) -> bool:
     return any(
         pod.component == "generator" and pod.running_since and not pod.deleting
         for pod in world.pods.values()
     )
+
+
+def doubted_for_it(result: TrialResult) -> bool:
+    return any(doubts.STILL_DRIVEN.said(reason) for reason in result.validity_reasons)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_generator_on_a_silent_node_that_goes_on_makes_the_next_attempt_doubtful(
+    killed: bool,
+) -> None:
+    """It sends its load to the address that the next attempt's server has as well."""
+    world = World(lasting("600s"), Random(3))
+    again = until_the_node_of_a_generator_is_silent(world, timedelta(seconds=30))
+    until(world, lambda world: again in world.jobs_started)
+    if killed:
+        # What is known of pods that should have ended long ago stands in the Job.
+        world.new_operator()
+    until(world, lambda world: world.results_written)
+    (first,) = world.observe().results.values()
+    assert [one.reason for one in first.lost_attempts] == ["NodeLost"]
+    assert first.attempt == 2
+    assert doubted_for_it(first), first.validity_reasons
+    assert "its node far does not answer" in first.validity_reasons[-1]
+    # No load goes on for longer than its Job may.
+    world.now += timedelta(seconds=900)
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    second = next(one for one in world.observe().results.values() if one.ordinal == 2)
+    assert (second.attempt, doubted_for_it(second)) == (1, False)
+
+
+def test_a_generator_on_a_silent_node_that_must_soon_be_done_is_waited_for() -> None:
+    world = World(lasting("2s"), Random(3))
+    again = until_the_node_of_a_generator_is_silent(world, timedelta(seconds=80))
+    until(world, lambda world: again in world.jobs_started)
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    first, second = sorted(world.observe().results.values(), key=lambda one: one.ordinal)
+    assert [one.reason for one in first.lost_attempts] == ["NodeLost"]
+    assert (first.attempt, second.attempt) == (2, 1)
+    assert not doubted_for_it(first)
+    assert not doubted_for_it(second)
+
+
+def test_a_node_that_comes_back_with_its_generator_in_the_next_attempt_costs_that_attempt() -> None:
+    """It was frozen, say: until its kubelet has ended them its pods go on with what they did."""
+    world = World(lasting("600s"), Random(3))
+    again = until_the_node_of_a_generator_is_silent(world, timedelta(seconds=30))
+    until(world, lambda world: again in world.jobs_started and generating(world))
+    world.dead, world.silent = {"pods"}, set()
+    until(world, lambda world: not any(pod.node == "far" for pod in world.pods.values()))
+    world.dead = set()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    first, second = sorted(world.observe().results.values(), key=lambda one: one.ordinal)
+    assert [one.reason for one in first.lost_attempts] == ["NodeLost", "PodsOverlapped"]
+    assert (first.attempt, second.attempt) == (3, 1)
+    assert not doubted_for_it(first)
 
 
 def test_a_machine_that_slept_while_a_server_started_blames_nobody() -> None:

@@ -307,6 +307,13 @@ NEIGHBOURS = Doubt(
     "nodes that are there for benchmarks alone ([placement](real-cluster.md)), or another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+# What it sends may leave others less to do as well: of rows that it deletes.
+STILL_DRIVEN = Doubt(
+    "a generator of an earlier trial may have sent requests meanwhile: its node {node} does not "
+    "answer",
+    "see what has become of the node; where it is gone for good, `kubectl delete node` takes its "
+    "pods off the list ([nodes that stand still](real-cluster.md#nodes-that-stand-still))",
+)
 TRACKING_FULL = Doubt(
     "connection tracking of node {node} was {share:.0%} full, {lost:,d} packets dropped",
     "`keepAlive: true`, since each connection keeps its entry for a while after its end; more "

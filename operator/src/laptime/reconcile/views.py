@@ -213,7 +213,8 @@ class WorkloadView:
     failed_message: str | None = None
     # Whether a Job has ended well.
     complete: bool = False
-    # Those of server and tiers when a Job was made, with how often each had been started again.
+    # Those of server and tiers when a Job was made, with how often each had been started again, and
+    # what else it says of that moment.
     pods: frozenset[str] | None = None
     # How many pods the controller of a Job has made, as far as it has said so.
     made: int = 0
@@ -223,6 +224,11 @@ class WorkloadView:
     def age(self, now: datetime) -> float:
         """Return for how many seconds it has been there."""
         return (now - (self.known_since or self.created)).total_seconds()
+
+    def begun_beside(self, *kinds: str) -> frozenset[str]:
+        """Return the names of the pods beside which a Job was made, of these kinds."""
+        words = ((kind, word) for kind in kinds for word in self.pods or ())
+        return frozenset(word.removeprefix(kind) for kind, word in words if word.startswith(kind))
 
     def own(self, pods: Iterable[PodView]) -> list[PodView]:
         """Return the pods that a Job has made, without those of an earlier one of its name.
@@ -255,6 +261,9 @@ class TargetView:
 
 
 BEHIND, SERVICE = "behind=", "service="
+STUCK, SENDS = "stuck=", "sends="
+"""How a Job names pods of earlier trials that are on nodes which do not answer: as no more than
+that, and as one whose load need not be over yet."""
 
 
 @dataclass(frozen=True)

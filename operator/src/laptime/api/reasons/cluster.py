@@ -96,7 +96,8 @@ CLUSTER = Section(
         ),
         Reason(
             "PodsOverlapped",
-            "a pod of an earlier trial had not ended when the next one was measured already",
+            "a pod of an earlier trial had not ended when the next one was measured already, or "
+            "ended meanwhile on a node that had been taken for lost",
             "let the server, or the service, end on SIGTERM; look at its node",
             blame=Fault.CLUSTER,
         ),

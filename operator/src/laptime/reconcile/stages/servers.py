@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -179,11 +179,14 @@ def server_taken_away(situation: Situation, server: str, purpose: str) -> Proble
 
 
 def with_pods(
-    situation: Situation, server: str, purpose: str, job: dict[str, Any]
+    situation: Situation, server: str, purpose: str, job: dict[str, Any], beside: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return a Job that drives a server with the pods on which it is begun: its own, the tiers'."""
+    """Return a Job that drives a server with the pods on which it is begun: its own, the tiers'.
+
+    `beside` is what there is of earlier trials, in words.
+    """
     pods = [*tier_pods(situation), *server_pods(situation, server, purpose)]
-    return on_these_pods(job, pods, target_words(situation, server))
+    return on_these_pods(job, pods, [*target_words(situation, server), *beside])
 
 
 def server_replaced(

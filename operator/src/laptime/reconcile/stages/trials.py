@@ -10,18 +10,20 @@ attempts that were lost stand in the status until the trial's result is stored, 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from laptime.analysis import wording
 from laptime.api import doubts
-from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
+from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name, trial_of
 from laptime.api.images import AND
 from laptime.api.placement import Nodes
 from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
+from laptime.manifests.context import Component
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.result import result_config_map
 from laptime.manifests.script_image import SCRIPT_CONTAINER
@@ -40,7 +42,7 @@ from laptime.measure import (
     parse_generator_output,
     trial_result,
 )
-from laptime.plan import Trial, sent_sessions
+from laptime.plan import Trial, profile_load, sent_sessions
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import (
     Part,
@@ -68,7 +70,14 @@ from laptime.reconcile.stages.side_services import fresh_components, side_proble
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tier_cpu import as_sized
 from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
-from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
+from laptime.reconcile.views import (
+    SENDS,
+    STUCK,
+    PodView,
+    WorkloadView,
+    format_time,
+    parse_time,
+)
 
 _SOON_SECONDS = 1.0
 _MEASURING_SECONDS = 5.0
@@ -231,7 +240,8 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         for attempt in attempts:
             if attempt.name not in situation.observed.jobs:
                 job = trial_job(situation.context, attempt)
-                job = with_pods(situation, attempt.server, attempt.name, job)
+                beside = _beside(situation, purposes.values())
+                job = with_pods(situation, attempt.server, attempt.name, job, beside)
                 situation.actions.append(Create(job))
         return None
     around = side_problem(situation, attempts[0].name)
@@ -322,20 +332,53 @@ def generators_alive(situation: Situation, purposes: Collection[str]) -> bool:
     """Return whether a generator of another trial than these may still send requests.
 
     One whose result was stored as measured has printed it: it has nothing left to send. One whose
-    node was lost may be shown as running for as long as the node does not come back.
+    node was lost may be shown as running for as long as the node does not come back: it is waited
+    for only where it will soon be done, whatever has become of its node.
     """
-    measured = {
-        result.attempt_name
-        for result in situation.observed.results.values()
-        if result.outcome is TrialOutcome.MEASURED
-    }
+    measured = _measured(situation)
     return any(
         pod.trial not in purposes
         and not pod.ended
         and pod.trial not in measured
-        and not pod.stuck(situation.now)
+        and not (pod.stuck(situation.now) and not 0 < _sends_for(situation, pod) <= GRACE_SECONDS)
         for pod in situation.observed.pods_of("generator")
     )
+
+
+def _measured(situation: Situation) -> set[str]:
+    """Return the names of the attempts whose results are stored, with figures."""
+    return {
+        result.attempt_name
+        for result in situation.observed.results.values()
+        if result.outcome is TrialOutcome.MEASURED
+    }
+
+
+def _sends_for(situation: Situation, pod: PodView) -> float:
+    """Return for how many seconds a pod may still send requests if nobody ends it; 0: for none.
+
+    No load goes on for longer than its Job may.
+    """
+    drives = pod.component in (Component.GENERATOR, Component.PROFILER)
+    if not drives or pod.trial in _measured(situation):
+        return 0.0
+    spec = situation.spec
+    loads = {one.name: spec.load(one.load) for one in situation.trials}
+    loads |= {one.name: profile_load(spec.load(one.load)) for one in situation.profiles}
+    load = loads.get(trial_of(pod.trial or ""))
+    if load is None:
+        return math.inf
+    return max(0.0, deadline_seconds(situation.context, load) - pod.age(situation.now))
+
+
+def _beside(situation: Situation, purposes: Collection[str]) -> list[str]:
+    """Return the pods of earlier trials beside which a Job is made, in words.
+
+    Their nodes do not answer, so nobody knows what goes on there. An operator that was started anew
+    does not even know that they are stuck.
+    """
+    stuck = (one for one in others_alive(situation, purposes) if one.stuck(situation.now))
+    return [f"{SENDS if _sends_for(situation, pod) else STUCK}{pod.name}" for pod in stuck]
 
 
 @dataclass(frozen=True)
@@ -432,6 +475,7 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
     if result.figures is not None:
         result = doubted(result, _what_was_made_of_them(situation, attempt, pods))
         result = doubted(result, _of_its_tag(situation, attempt.server))
+        result = doubted(result, _still_driven(situation, attempt))
     return result.model_copy(
         update={
             "trial": trial.name,
@@ -473,6 +517,13 @@ def _of_its_tag(situation: Situation, server: str) -> Judgement:
     _, unknown = situation.image_of(server)
     image = situation.context.images.of(situation.spec.server(server)) if unknown else None
     return Judgement.of([doubts.TAG_UNKNOWN.says(image=image)] if image else [])
+
+
+def _still_driven(situation: Situation, attempt: Trial) -> Judgement:
+    """Return the doubt that a generator of an earlier trial may have sent requests as well."""
+    sends = situation.observed.jobs[attempt.name].begun_beside(SENDS)
+    nodes = sorted({pod.node or "?" for pod in situation.observed.pods if pod.name in sends})
+    return Judgement.of([doubts.STILL_DRIVEN.says(node=" and ".join(nodes))] if nodes else [])
 
 
 def _what_ran_where(
@@ -554,16 +605,25 @@ def _overlap(situation: Situation, attempt: Trial, generators: Sequence[PodView]
 def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
     # On a lost node nobody knows; a generator whose result was printed sends nothing any more.
     components = ("server", *fresh_components(situation))
+    beside = situation.observed.jobs[attempt.name].begun_beside(SENDS, STUCK)
+    others = others_alive(situation, (attempt.name, attempt.beside or attempt.name))
     pods = [
         pod.name
-        for pod in others_alive(situation, (attempt.name, attempt.beside or attempt.name))
-        if pod.component in components and not pod.stuck(situation.now)
+        for pod in others
+        if pod.component in components and pod.name not in beside and not pod.stuck(situation.now)
     ]
-    if not pods:
+    if pods:
+        return Problem(
+            _OVERLAPPED,
+            f"{', '.join(pods)} of an earlier trial still ran while {attempt.server} was measured",
+        )
+    back = beside - {pod.name for pod in others}
+    if not back:
         return None
     return Problem(
         _OVERLAPPED,
-        f"{', '.join(pods)} of an earlier trial still ran while {attempt.server} was measured",
+        f"{', '.join(sorted(back))} of an earlier trial ended only while {attempt.server} was "
+        "measured, on a node that had not answered before: until then it may have gone on",
     )
 
 
