@@ -362,7 +362,7 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
         "topology": POSTGRES_ALONE,
         "loads": light(),
         "repetitions": 1,
-        "startupTimeout": "12s",
+        "startupTimeout": "16s",
     }
     half = cluster.apply(run_manifest("half", [AXUM, broken], **parts, baseline=AXUM["name"]))
     none = cluster.apply(run_manifest("none", [AXUM], scenario="nowhere", **parts))

@@ -161,7 +161,7 @@ def test_a_mesh_is_kept_off_and_what_is_added_all_the_same_is_said(
                 topology=POSTGRES_ALONE,
                 repetitions=1,
                 imagePullSecrets=[{"name": "regcred"}],
-                startupTimeout="12s",
+                startupTimeout="16s",
             )
         )
         status = cluster.wait_end(run, 180)

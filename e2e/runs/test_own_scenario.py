@@ -272,7 +272,7 @@ def test_rows_that_an_image_has_not_end_the_run_with_what_it_has(
 ) -> None:
     rows, reason, words = NOT_THERE[what]
     cluster.apply(large(what, **rows))
-    cluster.apply(run_of(what, startupTimeout="10s"))
+    cluster.apply(run_of(what, startupTimeout="15s"))
     status = cluster.wait_end(what, 120)
     said = condition(status, "Succeeded")
     assert (status["state"], said["reason"]) == ("Failed", reason), said
@@ -498,7 +498,7 @@ def test_sql_of_a_scenario_is_sql_and_nothing_else(cluster: Cluster, attack: str
     sql, stopped = ATTACKS[attack]
     name = f"sql-{attack}"
     cluster.apply(changed(name, data__postgres__seed=[{"sql": sql}]))
-    cluster.apply(run_of(name, startupTimeout="10s"))
+    cluster.apply(run_of(name, startupTimeout="15s"))
     status = cluster.wait_end(name, 120)
     said = condition(status, "Succeeded")
     assert status["state"] == "Failed"

@@ -125,7 +125,7 @@ def test_pgbouncer_leads_each_server_to_its_own_database_by_a_pool_of_its_own() 
     where = "host=demo-postgres port=5432"
     usual = "pool_size=25 pool_mode=transaction"
     assert section.split("\n")[1:-2] == [
-        f"laptime = {where} dbname=laptime {usual}",
+        # And to no other one: what is common to all is nobody's.
         f"laptime_sync = {where} dbname=laptime_sync {usual}",
         f"laptime_axum = {where} dbname=laptime_axum pool_size=40 pool_mode=session",
         f"laptime_own = {where} dbname=laptime_own {usual}",

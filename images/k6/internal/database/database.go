@@ -87,12 +87,17 @@ func otherDatabases(ctx context.Context, connection *pgx.Conn) ([]string, error)
 func forget(ctx context.Context, config *pgx.ConnConfig, name string) error {
 	config.Database = name
 	connection, err := connectTo(ctx, config)
+	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == noSuchDatabase {
+		// Its server has dropped it: nothing is left that autovacuum could see to.
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer connection.Close(context.WithoutCancel(ctx))
 	if _, err := connection.Exec(ctx, "SELECT pg_stat_reset()", pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("%s was not reset: %w", name, err)
+		// Of no statement of the scenario.
+		return fmt.Errorf("%w: the statistics of %s were not reset: %v", ErrNotReachable, name, err)
 	}
 	return nil
 }
@@ -104,6 +109,8 @@ func IsOfStatement(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && len(said.Code) == 5 && slices.Contains(statementClasses, said.Code[:2])
 }
+
+const noSuchDatabase = "3D000"
 
 var statementClasses = []string{"0A", "21", "22", "23", "2B", "2D", "2F", "38", "39", "3D", "3F", "42", "44", "P0"}
 

@@ -128,6 +128,9 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
     where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT}"
     # Here too, where not even an admin changes them.
     databases = {DATABASE: f"{where} dbname={DATABASE} {_pool(tier)}"}
+    if ctx.spec.topology.own_databases:
+        # A server that goes there all the same would be on another one than it is judged by.
+        databases = {}
     for server in ctx.spec.deployed:
         name, own = pool_name(ctx.spec, server), ctx.spec.topology_of(server).pgbouncer
         if name != DATABASE and own is not None:
