@@ -17,7 +17,7 @@ from laptime.manifests.pods import literal, resources
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import verify_job
-from laptime.plan.told import told
+from laptime.plan.told import DATABASE_PARTS, told
 from tests.manifests.runs import SPECS, context, environment, expand
 
 
@@ -112,14 +112,18 @@ def test_what_a_server_may_name_is_what_it_is_told(name: str) -> None:
         assert {one for one in there if not one.startswith("SERVICE_")} == named
 
 
-def test_a_database_of_the_run_is_the_one_that_counts() -> None:
-    env = {"name": "DATABASE_HOST", "value": "elsewhere"}
+@pytest.mark.parametrize("name", DATABASE_PARTS)
+def test_an_image_that_is_told_one_part_of_a_database_is_told_no_other_part_of_ours(
+    name: str,
+) -> None:
+    """Half of two databases is a third one: another pool, or our port at somebody's host."""
+    env = {"name": name, "value": "elsewhere"}
     for spec in (
         with_env(env),
         {**SPECS["bare"], "servers": [{**SPECS["bare"]["servers"][0], "env": [env]}]},
     ):
         (container,) = pod(spec, "own")["containers"]
-        assert [one for one in container["env"] if one["name"] == "DATABASE_HOST"] == [env]
+        assert [one for one in container["env"] if one["name"] in DATABASE_PARTS] == [env]
 
 
 def test_an_image_runs_as_the_user_that_the_run_says_and_writes_where_it_says() -> None:

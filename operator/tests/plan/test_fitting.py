@@ -247,6 +247,23 @@ TOLD = (
             "env.B: there is no $(DATABASE_HOST): env sets it itself: write its value there",
         ),
         (
+            {"postgres": {}},
+            {"env": [{"name": "DATABASE_NAME", "value": "a"}], "args": ["$(DATABASE_HOST)"]},
+            "args[0]: there is no $(DATABASE_HOST): env sets DATABASE_NAME, and the four parts of "
+            "a database give way together: give yours another name",
+        ),
+        (
+            {"postgres": {"databases": "perServer"}},
+            {"env": [{"name": "DATABASE_NAME", "value": "laptime"}]},
+            "env.DATABASE_NAME: each server has a database of its own, and this one's is "
+            "laptime_mine: leave it out, or write shared at topology.postgres.databases",
+        ),
+        (
+            {"postgres": {"databases": "perServer"}},
+            {"env": [{"name": "DB_NAME", "value": "$(DATABASE_NAME)"}]},
+            "",
+        ),
+        (
             {},
             {"args": ["$(SERVICE_CACHE_HOST)"]},
             "args[0]: there is no $(SERVICE_CACHE_HOST): the scenario has no services",

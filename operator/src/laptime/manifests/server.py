@@ -26,7 +26,7 @@ from laptime.manifests.sqlite import URL, sqlite_containers, sqlite_mounts, sqli
 from laptime.manifests.upstream import upstream_url
 from laptime.plan import profile_name
 from laptime.plan.pools import pool_name
-from laptime.plan.told import GIVES_WAY, told
+from laptime.plan.told import given_way, told
 
 _PROFILE_PORTS = (6060, 6061)
 """The first that the server itself does not listen on."""
@@ -159,14 +159,13 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
         database = pool_name(ctx.spec, server)
         environment += database_parts(host, port, database)
         environment += database_variables(ctx, host, port, database)
-    known = told(ctx.spec, server)
+    known, left_out = told(ctx.spec, server), given_way(server)
     # The contract's own go before a user's of the same name, but for those that give way.
-    own = [one for one in server.env if one.name in GIVES_WAY or one.name not in known]
-    given_way = {one.name for one in own} & GIVES_WAY
+    own = [one for one in server.env if one.name in left_out or one.name not in known]
     expand = _expanding(ctx, server)
     return [
         # Before what refers to them.
-        *(one for one in environment if one["name"] not in given_way),
+        *(one for one in environment if one["name"] not in left_out),
         *({"name": one.name, "value": expand(one.value)} for one in own),
     ]
 

@@ -11,7 +11,12 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows, sent_requests, sent_sessions
-from laptime.plan.pools import connections_needed, known_connections, pool_sizes
+from laptime.plan.pools import (
+    connections_needed,
+    database_name,
+    known_connections,
+    pool_sizes,
+)
 from laptime.plan.profiles import profile_load
 from laptime.plan.sessions import shape_problem, thinking_problem
 from laptime.plan.told import texts, told
@@ -200,6 +205,13 @@ def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                     f"server {server.name}: env.{one.name}: Laptime sets it, since scenario "
                     f"{scenario.name} has a service {ours[one.name]}: leave it out, or give yours "
                     "another name"
+                )
+            if one.name == "DATABASE_NAME" and spec.topology.own_databases:
+                # It would be measured on the database of all, or on that of another server.
+                yield (
+                    f"server {server.name}: env.{one.name}: each server has a database of its own, "
+                    f"and this one's is {database_name(spec, server)}: leave it out, or write "
+                    "shared at topology.postgres.databases"
                 )
 
 

@@ -10,8 +10,17 @@ from laptime.catalog import threads_of
 
 DATABASE_PARTS = ("DATABASE_HOST", "DATABASE_PORT", "DATABASE_USER", "DATABASE_NAME")
 """Of a Postgres; with DATABASE_PASSWORD they are all that its DATABASE_URL is made of."""
-GIVES_WAY = frozenset({"POD_IP", *DATABASE_PARTS})
-"""What Laptime leaves out where `env` has a variable of that name."""
+_GIVES_WAY = ({"POD_IP"}, set(DATABASE_PARTS))
+"""What Laptime leaves out, all of a set, where `env` has a variable of one of its names.
+
+A host of the run's with a name of somebody's would be another database, and nothing would say so.
+"""
+
+
+def given_way(server: Server) -> set[str]:
+    """Return the variables that Laptime leaves out, since `env` of a server has its own."""
+    own = {one.name for one in server.env}
+    return set().union(*(names for names in _GIVES_WAY if names & own))
 
 
 def told(spec: BenchmarkRunSpec, server: Server) -> dict[str, str | None]:
@@ -34,8 +43,17 @@ def told(spec: BenchmarkRunSpec, server: Server) -> dict[str, str | None]:
         "UPSTREAM_URL": None if topology.upstream else "the run has no upstream",
         "PROFILE_PORT": "it is there in the trial of a profile alone",
     }
-    own = {one.name for one in server.env} & GIVES_WAY
-    return found | dict.fromkeys(own, "env sets it itself: write its value there")
+    left_out, own = given_way(server), {one.name for one in server.env}
+    together = " and ".join(name for name in DATABASE_PARTS if name in own)
+    return {
+        **found,
+        **dict.fromkeys(
+            left_out,
+            f"env sets {together}, and the four parts of a database give way together: give yours "
+            "another name",
+        ),
+        **dict.fromkeys(left_out & own, "env sets it itself: write its value there"),
+    }
 
 
 def texts(server: Server) -> Iterator[tuple[str, str]]:
