@@ -120,7 +120,7 @@ def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> No
 
 
 # Answers as the scenario says, if it runs as the user and may write where the run says it.
-POSTS = """
+POSTS_SERVER = """
 import http.server, json, os, pathlib, sys
 import psycopg
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -149,7 +149,7 @@ WORDED = {
     "name": "worded",
     "image": "docker.io/laptime/operator:0.1.0",
     "command": ["python3", "-c"],
-    "args": [POSTS, "$(PORT)"],
+    "args": [POSTS_SERVER, "$(PORT)"],
     "env": [
         {
             "name": "DSN",
