@@ -87,6 +87,8 @@ def _pod(**status: Any) -> dict[str, Any]:
 
 
 PASSWORD = "Zq3-x_Y9abcdefgh"
+RUNS_OWN = "0123456789abcdef" * 3
+"""As the operator makes them: 24 bytes in hexadecimal digits."""
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,25 @@ def test_a_password_in_a_printed_configuration_is_not_shown(said: str) -> None:
     assert PASSWORD[:5] not in quoted({"error": said})
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["/app -p ", "/app?pw=", "laptime%3A", "/app\\n", "x_", "", "[secret "],
+)
+@pytest.mark.parametrize("after", ["", " -v", "%40demo", "_x", ",", "]"])
+def test_a_password_of_a_run_is_not_shown_whatever_stands_around_it(
+    before: str, after: str
+) -> None:
+    """The words of a command, which a kubelet quotes where it cannot start them, name anything."""
+    said = f'exec: "{before}{RUNS_OWN}{after}": stat: no such file or directory'
+    waiting = {"waiting": {"reason": "RunContainerError", "message": said}}
+    (container,) = pod_view(_pod(state=waiting)).containers
+    assert container.waiting_message is not None
+    problem = diagnose("server a", [PodView("a", "server", NOW, containers=(container,))], NOW)
+    assert problem is not None
+    assert RUNS_OWN[:8] not in f"{problem.message}{container.waiting_message}"
+    assert without_passwords(said) == said.replace(RUNS_OWN, "…")
+
+
 def test_a_password_in_a_wrong_answer_is_told_nobody_wherever_it_is_cut_off() -> None:
     for before in range(100):
         body = f"{before * 'x'} cannot reach postgresql://laptime:{PASSWORD}@demo-postgres:5432"
@@ -145,6 +166,10 @@ def test_what_is_no_password_stays() -> None:
         json.dumps({"url": "http://host:8080", "mail": "a@b.example", "password": "no"}),
         json.dumps({"password": None, "pwd": {"minLength": 12}}),
         "password: is required; pwd: /srv/a-folder-with-a-long-name",
+        # Digests and IDs of usual lengths, also beside each other.
+        *(f"sha: {'0123456789abcdef' * 8}"[: 5 + digits] for digits in (32, 40, 56, 64, 96, 128)),
+        f"{'a' * 16}-{'b' * 32}.{'c' * 40}",
+        "0." + "3" * 40,
     ):
         assert without_passwords(text) == text
 

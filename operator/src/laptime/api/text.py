@@ -62,23 +62,26 @@ def told_apart(name: str, most: int = MAX_NAME) -> str:
 
 # Of a URL (at its very beginning a text may be cut off within one), of a list of settings, and of a
 # printed configuration. No more than what such a password may have in it, so that JSON stays JSON:
-# in the last one what the run's own may be, since words and numbers stand behind a colon as well.
+# there what the run's own may be, since words and numbers stand behind a colon as well.
+# And the run's own wherever they stand: 48 hexadecimal digits, as many as no digest in use has.
 _PASSWORD = re.compile(
     r"""(\A|://[^:/@\s"'\\]*:)[^@/\s"'\\<>]+@"""
     r"""|(password\s*=(?!>)\s*["']?)[^\s&"'\\;,]+"""
     r"""|((?:password|passwd|pwd)[\\"']{0,8}\s{0,8}(?:=>|[=:]|\s[\\"'])\s{0,8}[\\"']{0,8})"""
-    r"""[A-Za-z0-9_-]{16,}""",
+    r"""[A-Za-z0-9_-]{16,}"""
+    r"""|(?:(?<![0-9a-f])|(?<=%[0-9a-f]{2}))[0-9a-f]{48}(?![0-9a-f])""",
     re.IGNORECASE,
 )
 
 
 def without_passwords(text: str) -> str:
-    """Return text with … for the passwords of URLs and settings of databases.
+    """Return text with … for the passwords of URLs and settings of databases, and of runs.
 
     A program that cannot read the DATABASE_URL that it was given likes to print it.
     """
     return _PASSWORD.sub(
-        lambda found: f"{found[1]}…@" if found[1] is not None else f"{found[2] or found[3]}…", text
+        lambda found: f"{found[1]}…@" if found[1] is not None else f"{found[2] or found[3] or ''}…",
+        text,
     )
 
 

@@ -638,7 +638,8 @@ def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:
         ready=bool(status.get("ready")),
         restarts=status.get("restartCount", 0),
         waiting_reason=_said(waiting, "reason"),
-        waiting_message=_said(waiting, "message"),
+        # A program that cannot be started is quoted, with what its first word was expanded to.
+        waiting_message=without_passwords(_said(waiting, "message") or "") or None,
         exit_code=ended.get("exitCode"),
         exit_reason=_said(ended, "reason"),
         # Several lines, or JSON: whoever reads it cleans what else is in it.
