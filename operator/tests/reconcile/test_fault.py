@@ -315,7 +315,8 @@ def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:
 
 
 READ_ONLY = (
-    ". It says '%s': all but /tmp is read-only. Name in writable, beside image, what it writes to"
+    ". It says '%s': all but /tmp and the folders of writable is read-only. Name there, beside "
+    "image, what it writes to"
 )
 NO_ROOT = (
     ". It says '%s': it runs without root and capabilities. Have it listen on a port from 1024 on, "
@@ -337,6 +338,8 @@ NO_ROOT = (
         ("chown: /var/cache/nginx: Operation not permitted", NO_ROOT),
         ("java.nio.file.AccessDeniedException: /app/logs", NO_ROOT),
         ("FATAL: permission denied for schema public", ""),
+        ("dial unix /run/a.sock: connect: permission denied", ""),
+        ("Error: connect EACCES 10.0.0.1:80", ""),
         ("panic: no such table", ""),
     ],
 )
@@ -346,12 +349,20 @@ def test_words_about_what_no_pod_may_are_told_with_the_rule(
 ) -> None:
     last = {"terminated": {"reason": "Error", "exitCode": 1, "message": words}}
     view = pod_view(pod(container(RUNNING, restartCount=restarts, lastState=last)))
-    problem = diagnose("server mine", [view], LATER)
+    problem = diagnose("server mine", [view], LATER, own_image=True)
     assert problem is not None
     _, separator, said = problem.message.partition(". It says ")
     quoted = said[1:].partition("'")[0]
     assert quoted.lower() in words.lower()
     assert separator + said == (rule % quoted if rule else "")
+    # Nobody can write anything beside the image of a preset, a tier, or a container before it.
+    beside = pod(container(RUNNING, restartCount=restarts, lastState=last, name="sql"))
+    for others in (
+        diagnose("server mine", [view], LATER),
+        diagnose("server mine", [pod_view(beside)], LATER, own_image=True),
+    ):
+        assert others is not None
+        assert "It says" not in others.message
 
 
 def test_of_an_image_whose_user_is_no_number_it_is_said_what_to_write() -> None:

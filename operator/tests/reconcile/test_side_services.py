@@ -74,6 +74,29 @@ def world(*services: dict[str, Any], faults: float = 0.0, seed: int = 1, **of: i
     return World(spec(**of), Random(seed), faults, scenario=scenario(*services))
 
 
+@pytest.mark.parametrize("what", ["image", "preset", "service-fonts", "service-mock"])
+def test_only_beside_an_own_image_there_is_something_to_write_for_what_a_pod_may_not(
+    what: str,
+) -> None:
+    server = {"preset": "axum-sqlx"} if what == "preset" else {"image": "own:1"}
+    document = {**spec().to_wire(), "servers": [{"name": "s0", **server}]}
+    around = scenario(FONTS, {**MOCK, "reset": None})
+    run = World(BenchmarkRunSpec.model_validate(document), Random(1), scenario=around)
+    component = what if what.startswith("service") else "server"
+    crash = ContainerView("c", restarts=3, exit_code=1, exit_message="EROFS: a file")
+    said: list[str] = []
+    for _ in range(60):
+        for pod in run.observe().pods_of(component):
+            broken = replace(pod, ready=False, main="c", containers=(crash,))
+            run.pods[pod.name] = broken
+        run.step()
+        said += [one.message or "" for one in run.run.status.servers or []]
+        said += [one.message or "" for one in run.run.status.conditions or []]
+        run.advance()
+    (crashed,) = {one for one in said if "ends again and again" in one}
+    assert ("beside image" in crashed) is (what != "preset")
+
+
 def run_to_the_end(run: World, each: Callable[[Decision], None] = lambda _: None) -> None:
     while not (run.run.status.state and run.run.status.state.terminal):
         each(run.step())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.text import plain_lines
 from laptime.manifests.context import Component
 from laptime.manifests.image_files import CARRIER_CONTAINER
@@ -45,10 +46,11 @@ _DISK_FULL = re.compile(
     r"^(?!.*shared memory).*No space left on device", re.MULTILINE | re.IGNORECASE
 )
 # How programs of all languages say what no pod of a run may. Databases and clouds go on with "for",
-# "to" or "on" where they deny a permission of their own.
+# "to" or "on" where they deny a permission of their own. A connection is denied by who is there.
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)
 _NOT_ALLOWED = re.compile(
-    r"permission denied(?! (?:for|to|on)\b)|\bEACCES\b|operation not permitted"
+    r"(?<!connect: )permission denied(?! (?:for|to|on)\b)|(?<!connect )\bEACCES\b"
+    r"|operation not permitted"
     r"|java\.nio\.file\.AccessDeniedException",
     re.IGNORECASE,
 )
@@ -131,12 +133,16 @@ class Problem:
         return replace(self, part=part)
 
 
-def diagnose(what: str, pods: Sequence[PodView], now: datetime) -> Problem | None:
+def diagnose(
+    what: str, pods: Sequence[PodView], now: datetime, *, own_image: bool = False
+) -> Problem | None:
     """Return what is wrong with the newest pod of a component, or None.
 
-    `what` names the component in messages, such as "server axum".
+    `what` names the component in messages, such as "server axum". With `own_image` it is a server
+    with an image of its own, beside which a user and folders can be written, as they can beside
+    that of each service.
     """
-    return _diagnose_pod(what, pods[-1], now) if pods else None
+    return _diagnose_pod(what, pods[-1], now, own_image) if pods else None
 
 
 def stands(pods: Sequence[PodView]) -> bool:
@@ -243,8 +249,12 @@ def late(
     kubelets: Mapping[str, Hearing],
     limit_seconds: float,
     now: datetime,
+    *,
+    own_image: bool = False,
 ) -> Problem | None:
     """Return why a component's newest pod is not ready, once that has taken too long; else None.
+
+    `what` and `own_image` are those of `diagnose`.
 
     The server's own time begins when its container runs: what comes before is the cluster's time,
     and what nobody hears of a kubelet that stands still is nobody's.
@@ -255,7 +265,7 @@ def late(
     age = pod.age(now)
     if pod.ready or age < limit_seconds:
         return None
-    problem = diagnose(what, pods, now)
+    problem = diagnose(what, pods, now, own_image=own_image)
     stuck = problem and Problem(problem.reason, problem.message, fatal=True)
     if not pod.containers and pod.acknowledged is None and pod.node is None:
         text = f"no scheduler has placed the pod of {what} within {age:.0f} s"
@@ -315,7 +325,7 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
     )
 
 
-def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
+def _diagnose_pod(what: str, pod: PodView, now: datetime, own_image: bool) -> Problem | None:
     if pod.pod_reason == "Evicted":
         return _evicted(what, pod)
     if pod.gates and pod.age(now) >= _PATIENCE_SECONDS:
@@ -332,7 +342,9 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
         if container.name in pod.altered.added:
             problem = _of_a_stranger(what, pod, container, now)
         else:
-            problem = _diagnose_container(what, pod, container, now)
+            own = own_image or pod.component.startswith(SIDE_PREFIX)
+            advised = own and container.name == pod.main
+            problem = _diagnose_container(what, pod, container, now, advised)
         if problem:
             return problem.of(Part.SCRIPT) if container.name == SCRIPT_CONTAINER else problem
     return None
@@ -436,7 +448,7 @@ def _unexplained(container: ContainerView, now: datetime) -> bool:
 
 
 def _diagnose_container(
-    what: str, pod: PodView, container: ContainerView, now: datetime
+    what: str, pod: PodView, container: ContainerView, now: datetime, advised: bool = False
 ) -> Problem | None:
     copied, waiting = _copied(pod, container), container.waiting_reason
     if copied and waiting is None and container.exit_code == 0:
@@ -512,14 +524,14 @@ def _diagnose_container(
         return Problem(
             "CrashLoop",
             f"{what} ends again and again (exit code {container.exit_code}"
-            f"{_last_words(container)}){_rule_of_pods(container)}",
+            f"{_last_words(container)}){_rule_of_pods(container) if advised else ''}",
             fatal=enough,
         )
     if container.restarts > 0:
         return Problem(
             "Crashed",
             f"{what} ended with exit code {container.exit_code}{_last_words(container)}"
-            f"{_rule_of_pods(container)}",
+            f"{_rule_of_pods(container) if advised else ''}",
         )
     return None
 
@@ -563,7 +575,10 @@ def _rule_of_pods(container: ContainerView) -> str:
     """Return the rule of pods that the words of a container seem to be about."""
     said = container.exit_message or ""
     if found := _READ_ONLY.search(said):
-        rule = "all but /tmp is read-only. Name in writable, beside image, what it writes to"
+        rule = (
+            "all but /tmp and the folders of writable is read-only. Name there, beside image, what "
+            "it writes to"
+        )
     elif found := _NOT_ALLOWED.search(said):
         rule = (
             "it runs without root and capabilities. Have it listen on a port from 1024 on, and let "

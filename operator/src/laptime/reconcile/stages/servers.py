@@ -160,12 +160,14 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     if refused is not None:
         late_now = situation.step_seconds(State.VERIFYING) >= limit
         return replace(refused, fatal=refused.fatal or late_now)
-    problem = too_many(what, pods) or diagnose(what, pods, situation.now)
+    own = situation.spec.server(server).image is not None
+    problem = too_many(what, pods) or diagnose(what, pods, situation.now, own_image=own)
     if problem is not None and problem.fatal:
         return problem
     if problem is not None and problem.passes:
         limit = situation.patience_seconds
-    overdue = late(what, pods, situation.observed.kubelets, limit, situation.now)
+    kubelets = situation.observed.kubelets
+    overdue = late(what, pods, kubelets, limit, situation.now, own_image=own)
     return overdue or problem or unsized
 
 
