@@ -291,8 +291,9 @@ def test_how_an_image_is_run_is_part_of_what_a_server_is() -> None:
 
     plain = of()
     for change, said in (
-        ({"command": ["/a"]}, 'command none and ["/a"]'),
-        ({"args": ["-k", "gevent"]}, 'args none and ["-k", "gevent"]'),
+        # Words may be credentials, as variables may.
+        ({"command": ["/a", "--token=hunter2"]}, "command is another one"),
+        ({"args": ["-p", "hunter2"]}, "args is another one"),
         ({"user": 1000}, "user none and 1000"),
         ({"writable": ["/app"]}, 'writable none and ["/app"]'),
         ({"env": [{"name": "A", "value": "x"}]}, "env.A.value is another one"),

@@ -231,8 +231,8 @@ def _apart(before: Model, after: Model) -> str:
 
 def _both(name: str, before: str | None, after: str | None) -> str:
     values = ["none" if one is None else shown(one, _MOST_OF_A_SETTING) for one in (before, after)]
-    # What variables hold may be credentials.
-    if ".env." in f".{name}" or values[0] == values[1]:
+    # What variables and words of a program hold may be credentials.
+    if ".env." in f".{name}" or name in ("command", "args") or values[0] == values[1]:
         return f"{name} is another one"
     return f"{name} {' and '.join(values)}"
 
