@@ -109,6 +109,7 @@ def test_schema_and_rows_in_images_are_taken(
         ("services", [{**SERVICE, "user": 0}], "should be greater than or equal to 1"),
         ("services", [{**SERVICE, "writable": ["/"]}], "must be a folder such as /data"),
         ("services", [{**SERVICE, "writable": ["/tmp"]}], "/tmp can be written to anyway"),
+        ("services", [{**SERVICE, "writable": ["/sys/fs"]}], "none of /proc, /sys and /dev"),
         ("services", [{**SERVICE, "env": [{"name": "SERVICE_A"}]}], "begin with SERVICE_ are"),
         ("services", [{**SERVICE, "hostNetwork": True}], "unknown field"),
         ("services", [SERVICE, SERVICE], "Duplicate value"),

@@ -438,6 +438,8 @@ MOCK_RESET = f"{MOCK}.reset.request"
         (f"{CACHE}.writable", ["/"], "must be a folder such as /data or /var/lib/mysql"),
         (f"{CACHE}.writable", ["/data/../etc"], "must be a folder such as /data"),
         (f"{CACHE}.writable", ["/tmp"], "/tmp can be written to anyway"),
+        (f"{CACHE}.writable", ["/proc"], "must be none of /proc, /sys and /dev, which are the"),
+        (f"{CACHE}.writable", ["/sys/fs"], "must be none of /proc, /sys and /dev, which are the"),
         (f"{CACHE}.hostNetwork", True, "spec.services[0]: unknown field hostNetwork"),
         (f"{CACHE}.volumes", [], "spec.services[0]: unknown field volumes"),
         (f"{CACHE}.securityContext", {}, "unknown field securityContext"),

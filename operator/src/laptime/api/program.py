@@ -24,6 +24,11 @@ _Folder = Annotated[
                 "self != '/tmp'",
                 "must be a folder such as /data or /var/lib/mysql; /tmp can be written to anyway",
             ),
+            rule(
+                "!self.matches('^/(proc|sys|dev)(/|$)')",
+                "must be none of /proc, /sys and /dev, which are the kernel's, nor a folder in "
+                "them",
+            ),
             maxLength=255,
         )
     ),
