@@ -314,7 +314,7 @@ class Situation:
         return self._seconds_since(since)
 
     @property
-    def _steps(self) -> list[tuple[ServerState, str | None]]:
+    def _steps(self) -> list[tuple[ServerState, str | None, bool]]:
         return [_step(self._servers[server.name]) for server in self.spec.servers]
 
     def condition_seconds(self, type_: ConditionType, status: ConditionStatus) -> float:
