@@ -174,6 +174,32 @@ def test_more_workers_that_ran_or_made_it_faster_are_judged() -> None:
         assert with_workers(1.0, peak=1.02, unchanged=heeds).finding is Finding.REFUTED
 
 
+@pytest.mark.parametrize(
+    ("limit", "gain", "finding"),
+    [
+        ("500m", 1.0, Finding.NOT_KNOWN),
+        ("1", 1.0, Finding.NOT_KNOWN),
+        ("1500m", 1.0, Finding.REFUTED),
+        ("1", 1.6, Finding.CONFIRMED),
+    ],
+)
+def test_more_workers_under_a_limit_that_they_fill_already_refute_nothing(
+    limit: str, gain: float, finding: Finding
+) -> None:
+    unchanged = Server.model_validate({"name": "mine", "preset": "fastapi"})
+    arm = unchanged.model_copy(update={"name": "mine-workers", "workers": 2})
+    spec = make_spec(*NAMES).model_copy(update={"servers": [unchanged, arm]})
+    rows = []
+    for row in summary_of(spec, gaining(*[gain * one for one in (1.0, 1.01, 0.99, 1, 1)])).rows:
+        what = f"server {row.server}"
+        said = doubts.LIMIT_ADDED.says(what=what, limits=f"{limit} of CPU")
+        rows.append(row.model_copy(update={"validity_reasons": [said]}))
+    (found,) = explained(spec, rows)
+    assert found.finding is finding
+    why = f"the cluster limits mine to {limit} CPU, and the run does not: write resources.cpu"
+    assert found.why.startswith(why) is (finding is Finding.NOT_KNOWN)
+
+
 SEARCH = Load.model_validate({"name": "limit", "saturation": {"p99": "50ms"}})
 
 

@@ -583,26 +583,62 @@ def test_a_load_of_which_nothing_can_be_tried_is_not_driven(
     assert [one["name"] for one in applied["spec"]["loads"]] == ["load-1"]
 
 
-@pytest.mark.parametrize(("limit", "arms"), [("500m", []), ("2", ["fastapi-workers"])])
+def give_limit(row: dict[str, Any], limit: str) -> None:
+    """Have the cluster limit the CPU of a server, of which the run has no limit."""
+    limits = f"{limit} of CPU and 128Mi of memory"
+    said = doubts.LIMIT_ADDED.says(what="server fastapi", limits=limits)
+    row |= {"validity": "doubtful", "validityReasons": [doubts.in_repetitions([said] * 5, 5)]}
+
+
+@pytest.mark.parametrize(("limit", "arms"), [("500m", []), ("1", []), ("2", ["fastapi-workers"])])
 def test_a_limit_that_the_cluster_set_is_not_tried_by_more_workers(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, limit: str, arms: list[str]
 ) -> None:
     """Twice the workers under the same limit would refute what is right."""
     row = limited["results"][0]
     row["limitedBy"] = {"cause": "serverCpu", "evidence": "held back by its CPU limit"}
-    row["validity"] = "doubtful"
-    limits = f"{limit} of CPU and 128Mi of memory"
-    said = doubts.LIMIT_ADDED.says(what="server fastapi", limits=limits)
-    row["validityReasons"] = [doubts.in_repetitions([said] * 5, 5)]
+    give_limit(row, limit)
     demo.statuses = [limited, outcome(limited, 1.0, 0.01)]
     code, out, err = call(laptime, kubeconfig, "--server", "fastapi")
-    why = f"the cluster limits fastapi to {limit} CPU (LimitRange), and the run does not: write"
+    why = f"the cluster limits fastapi to {limit} CPU, and the run does not: write"
     if arms:
         assert f"Not tried: {why}" in out
     else:
         assert (code, f"Nothing to try: {why}" in " ".join(err.split())) == (1, True)
     tried = [one["name"] for run in demo.applied for one in run["spec"]["servers"][1:]]
     assert tried == arms
+
+
+@pytest.mark.parametrize(
+    ("cause", "limit", "arms"),
+    [
+        ("serverCpu", "1", ["fastapi-conns"]),
+        ("serverCpu", "2", ["fastapi-workers", "fastapi-conns", "fastapi-all"]),
+        # Workers are what that asks for, whatever holds their CPU.
+        ("serverConcurrency", "1", ["fastapi-workers", "fastapi-conns", "fastapi-all"]),
+    ],
+)
+def test_again_leaves_workers_out_that_could_refute_what_is_right(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    cause: str,
+    limit: str,
+    arms: list[str],
+) -> None:
+    row = limited["results"][0]
+    row["limitedBy"] = {"cause": cause, "evidence": "1.0 of 1"}
+    over = outcome(limited, 1.0, 0.01)
+    demo.statuses = [limited, over]
+    named = ("--more", "workers", "--more", "databaseConnections")
+    call(laptime, kubeconfig, "--server", "fastapi", *named)
+    give_limit(row, limit)
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "--again")
+    assert [one["name"] for one in demo.applied[-1]["spec"]["servers"]][1:] == arms
+    told = f"Not tried: the cluster limits fastapi to {limit} CPU, and the run does not: write"
+    assert (told in out) is ("fastapi-workers" not in arms)
 
 
 def drop(row: dict[str, Any], repetitions: int) -> None:

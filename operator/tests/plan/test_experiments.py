@@ -107,7 +107,14 @@ def test_a_cause_is_tried_by_more_of_what_it_is_about(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [("500m", (CPU,)), ("2", (CPU, WORKERS)), (None, (WORKERS,))]
+    ("given", "expected"),
+    [
+        ("500m", (CPU,)),
+        # It cannot be doubled beside them, and at one bound neither alone gives anything.
+        ("1", (CPU,)),
+        ("2", (CPU, WORKERS)),
+        (None, (WORKERS,)),
+    ],
 )
 def test_a_limit_that_the_cluster_gave_is_one_as_well(
     given: str | None, expected: tuple[Resource, ...]

@@ -23,7 +23,7 @@ from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure.saturation import ONE_THREAD
-from laptime.plan.experiments import change
+from laptime.plan.experiments import change, workers_fill
 
 WORTH = 1.05
 """A gain below 5 % is none: it would not be worth the resource, and the smallest that the usual
@@ -102,8 +102,9 @@ def _explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> Iterator[Ex
             if unseen and finding is not Finding.CONFIRMED:
                 # The row counts on workers that it may not have.
                 then = None
-            if unseen and finding is Finding.REFUTED:
-                finding, why = Finding.NOT_KNOWN, "; ".join(filter(None, (unseen, why)))
+            no_word = unseen or _workers_in_vain(unchanged, server, before)
+            if no_word and finding is Finding.REFUTED:
+                finding, why = Finding.NOT_KNOWN, "; ".join(filter(None, (no_word, why)))
             yield Explained(
                 load=load.name,
                 arm=server.name,
@@ -166,6 +167,18 @@ def _unseen_workers(
     if peak > ONE_THREAD * max(unchanged.worker_count, peak_before or 0.0):
         return None
     return f"{said}: it never used more than {peak:.2f} cores"
+
+
+def _workers_in_vain(unchanged: Server, arm: Server, before: ResultRow) -> str | None:
+    """Return why more workers of an arm refute nothing; None: they do, or it has no more of them.
+
+    Under a limit of the cluster's that those of before fill, more of them are held by it as well.
+    """
+    given = given_limit(unchanged.name, [before])
+    more = arm.worker_count > unchanged.worker_count
+    if given is None or not (more and workers_fill(unchanged, given)):
+        return None
+    return limited_by_the_cluster(unchanged.name, given)
 
 
 def _otherwise(before: ResultRow, row: ResultRow) -> str | None:
@@ -233,11 +246,19 @@ def in_vain(row: ResultRow) -> str | None:
 def given_limit(server: str, rows: Iterable[ResultRow]) -> str | None:
     """Return the limit of CPU that the cluster gave a server, as a quantity; None: none is known.
 
-    Of a server of which the run has no limit: a LimitRange sets one.
+    Of a server of which the run has no limit: a LimitRange sets one, or an admission rule.
     """
     reasons = (reason for row in rows for reason in row.validity_reasons)
     given = (added_limit(reason, f"server {server}") for reason in reasons)
     return next(filter(None, given), None)
+
+
+def limited_by_the_cluster(server: str, given: str) -> str:
+    """Return what to do about a limit of CPU, as a quantity, that the cluster gave a server."""
+    return (
+        f"the cluster limits {server} to {given} CPU, and the run does not: write resources.cpu of "
+        "it in a run, and explain that one"
+    )
 
 
 def _why_apart(row: ResultRow) -> str | None:

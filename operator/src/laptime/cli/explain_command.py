@@ -93,19 +93,23 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
+    results = run.status.results or []
     impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
     tries, loads = list(more or []), [one.name for one in spec.loads]
+    left_out: list[str] = []
     if again and before is not None and before.spec is not None and before.explains == run.uid:
         # Somebody may have named what it tried, and its result is deleted.
         repetitions = repetitions or before.spec.repetitions
-        tries, loads = (tries, loads) if tries else _tried_by(before.spec)
-    results = run.status.results or []
+        if not tries:
+            loads = [one.name for one in before.spec.loads]
+            tries, left_out = _tried_by(before.spec, spec, chosen, results)
     tried, not_tried = _experiment(spec, results, chosen, tries, loads, impossible, repetitions)
     if before is not None and not before.deleting:
         if not before.over:
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
         if not again:
             raise Mistake(f"{there} was measured before: --again deletes it, and measures anew")
+    not_tried = list(dict.fromkeys([*left_out, *not_tried]))
     for line in [*_announced(chosen, tried, there), *(f"  Not tried: {one}" for one in not_tried)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     manifest = _manifest(there, run, tried)
@@ -140,11 +144,26 @@ def _only_server(spec: BenchmarkRunSpec) -> str:
     return there[0]
 
 
-def _tried_by(before: BenchmarkRunSpec) -> tuple[list[Resource], list[str]]:
-    """Return what an experiment tried, and under which loads."""
-    from laptime.plan.experiments import tried
+def _tried_by(
+    before: BenchmarkRunSpec, spec: BenchmarkRunSpec, name: str, rows: Sequence[ResultRow]
+) -> tuple[list[Resource], list[str]]:
+    """Return what an experiment on a server of a run tried, and why not all of it is tried again.
 
-    return tried(before), [one.name for one in before.loads]
+    Not workers that the same limit would hold as well: an older version tried these.
+    """
+    from laptime.analysis.explained import given_limit, limited_by_the_cluster
+    from laptime.plan.experiments import candidates, tried
+
+    found, server = tried(before), next((one for one in spec.servers if one.name == name), None)
+    its_rows = [row for row in rows if row.server == name]
+    given = given_limit(name, its_rows)
+    if server is None or given is None:
+        return found, []
+    suspected = [row.limited_by for row in its_rows if row.limited_by is not None]
+    causes = [cause for one in suspected for cause in (one.cause, *one.also)]
+    held = set(candidates(server, causes)).difference(candidates(server, causes, given))
+    left = [one for one in found if one not in held]
+    return left, [limited_by_the_cluster(name, given)] if left != found else []
 
 
 def _experiment(
@@ -195,7 +214,7 @@ def _suspected(
 
     `vain` says under which loads nothing could be compared, which are not among the rows.
     """
-    from laptime.analysis.explained import given_limit
+    from laptime.analysis.explained import given_limit, limited_by_the_cluster
     from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError, candidates, possible
 
     causes = {row.load: row.limited_by for row in rows if row.limited_by is not None}
@@ -209,11 +228,8 @@ def _suspected(
         raise Mistake("\n".join([*vain, _nothing(server.name, list(dict.fromkeys(first)), rows)]))
     its_own = [one for one in suspected if given is None or one is not Resource.CPU]
     can_be, not_tried = possible(spec, server.name, its_own)
-    if its_own != list(suspected):
-        not_tried.append(
-            f"the cluster limits {server.name} to {given} CPU (LimitRange), and the run does not: "
-            "write resources.cpu of it in a run, and explain that one"
-        )
+    if given is not None and its_own != list(suspected):
+        not_tried.append(limited_by_the_cluster(server.name, given))
     not_tried += [why for one, why in impossible.items() if one in can_be]
     chosen = [one for one in can_be if one not in impossible][:MOST_CANDIDATES]
     if not chosen:

@@ -114,13 +114,22 @@ def _resources(server: Server, cause: Cause, given: str | None) -> Sequence[Reso
         return [Resource.THREADS if threaded else Resource.WORKERS]
     if cause is not Cause.SERVER_CPU:
         return []
-    cpu = _cpu(server) or given
-    limit = quantity(cpu) if cpu is not None else None
-    if limit is None:
+    own = _cpu(server)
+    if own is None and given is None:
         return [Resource.WORKERS]
     # Whether a worker uses more than one core nobody knows, so a limit above that may be what
     # holds it; both are tried, and both at once, since at one bound neither alone gives anything.
-    return [Resource.CPU] if limit < server.worker_count else [Resource.CPU, Resource.WORKERS]
+    alone = workers_fill(server, given) if own is None else quantity(own) < server.worker_count
+    return [Resource.CPU] if alone else [Resource.CPU, Resource.WORKERS]
+
+
+def workers_fill(server: Server, given: str | None) -> bool:
+    """Return whether the workers of a server can use all CPU that the cluster limits it to.
+
+    More of them have the same `given` limit (a quantity; None: there is none), which no experiment
+    doubles: if they gain nothing, that is no word against CPU.
+    """
+    return given is not None and quantity(given) <= server.worker_count
 
 
 def possible(
