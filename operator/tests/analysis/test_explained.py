@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import log
+from random import Random
 
 import pytest
 
 from laptime.analysis import summarise
-from laptime.analysis.explained import Explained, Finding, explained, said_of
+from laptime.analysis.explained import ONE_SIDED, WORTH, Explained, Finding, explained, said_of
+from laptime.analysis.statistics import interval_of_logs
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
@@ -326,6 +329,71 @@ def test_what_the_cluster_made_of_an_arm_alone_confirms_nothing(
         (one,) = explained(spec, rows)
         found.append(one.finding)
     assert found == [Finding.NOT_KNOWN, Finding.CONFIRMED]
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.06])
+@pytest.mark.parametrize("repetitions", [5, 9, 15, 19, 25, 30, 60, 100])
+def test_what_is_in_fewer_repetitions_than_it_takes_is_in_the_interval(
+    repetitions: int, noise: float
+) -> None:
+    """An arm on a node 1.5 times as fast gains nothing by itself, and is not confirmed."""
+    random = Random(1)
+    elsewhere = next(n for n in range(repetitions, 0, -1) if n / repetitions < ONE_SIDED)
+    runs, confirmed = 40, 0
+    for _ in range(runs):
+        logs = [random.gauss(0, noise) for _ in range(repetitions)]
+        logs[:elsewhere] = [one + log(1.5) for one in logs[:elsewhere]]
+        low = interval_of_logs(logs).low
+        confirmed += low is not None and low >= WORTH
+    assert confirmed <= 0.05 * runs
+
+
+def elsewhere_in(repetitions: int, of: int, node: str = "b") -> str:
+    said = doubts.OTHER_NODES.says(what="server mine-conns", nodes=node, before="a", trial="t1")
+    return doubts.in_repetitions([said] * repetitions, of)
+
+
+def doubted(of_arm: list[str], of_unchanged: list[str]) -> Explained:
+    """Return what an arm gives of which, and of whose unchanged server, such is said."""
+    spec = more_cpu()
+    rows = [
+        row.model_copy(
+            update={"validity_reasons": of_unchanged if row.server == "mine" else of_arm}
+        )
+        for row in summary_of(spec, gaining(*GAINS)).rows
+    ]
+    (found,) = explained(spec, rows)
+    return found
+
+
+def test_half_of_many_repetitions_elsewhere_is_no_chance() -> None:
+    assert doubted([elsewhere_in(14, 30)], []).finding is Finding.NOT_KNOWN
+    assert doubted([elsewhere_in(8, 30)], []).finding is Finding.CONFIRMED
+    # In each trial it is on one of them.
+    several = [elsewhere_in(5, 30, "b"), elsewhere_in(5, 30, "c")]
+    assert doubted(several, []).finding is Finding.NOT_KNOWN
+
+
+def test_what_the_cluster_changed_of_one_pod_counts_once() -> None:
+    def changed(server: str, repetitions: int) -> list[str]:
+        return [
+            doubts.in_repetitions(
+                [doubts.OTHER_RESOURCES.says(what=f"server {server}", has=has, asked=asked)]
+                * repetitions,
+                5,
+            )
+            for has, asked in (
+                ("a CPU limit of 1", "2"),
+                ("a CPU request of 1", "2"),
+                ("a memory limit of 1Gi", "2Gi"),
+            )
+        ]
+
+    assert doubted(changed("mine-conns", 1), []).finding is Finding.CONFIRMED
+    # Quoted is what decided.
+    found = doubted(changed("mine-conns", 1), changed("mine", 5))
+    assert found.finding is Finding.NOT_KNOWN
+    assert found.why.endswith("and 2 was asked for (in 5 of 5 repetitions)")
 
 
 def test_a_load_that_has_no_rows_yet_is_left_out() -> None:
