@@ -10,7 +10,7 @@ import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.resources import quantity
-from laptime.api.results import TrialOutcome
+from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState, State
 from laptime.api.topology import SIZED_TIERS
@@ -242,17 +242,38 @@ def test_a_quota_that_was_full_once_is_held_against_nobody() -> None:
     assert len(world.results_written) == 6
 
 
-def test_a_quota_that_is_full_in_the_middle_costs_the_trials_of_that_server_alone() -> None:
-    world = World(sized(), Random(1))
+def test_a_quota_that_is_full_for_two_trials_ends_the_tries_of_that_server_alone() -> None:
+    """Under that load, as whatever else a run asks for in vain."""
+    world = World(sized().model_copy(update={"repetitions": 5}), Random(1))
     until(world, lambda world: sum("trial" in one for one in world.jobs_started) == 1)
     world.resize_refused = ResizeRefused("", "2", "exceeded quota: team", may_pass=True)
+
+    def failed() -> list[TrialResult]:
+        results = world.observe().results.values()
+        return [one for one in results if one.outcome is TrialOutcome.FAILED]
+
+    until(world, lambda _: len(failed()) == 2)
+    world.resize_refused = None
     until(world, over)
-    results = world.observe().results.values()
-    failed = [one for one in results if one.outcome is TrialOutcome.FAILED]
-    assert len(results) == 6
-    assert {(one.server, one.reason, one.fault) for one in failed} == {
+    assert {(one.server, one.reason, one.fault) for one in failed()} == {
         ("s1", "TierNotResized", Fault.RUN)
     }
+    measured = [one for one in world.observe().results.values() if one not in failed()]
+    assert sum(one.server == "s0" for one in measured) == 5
+    assert len(failed()) == 2
+    assert sum(one.server == "s1" for one in measured) < 3
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_a_quota_that_is_full_for_one_trial_costs_that_trial_alone() -> None:
+    world = World(sized().model_copy(update={"repetitions": 5}), Random(1))
+    until(world, lambda world: sum("trial" in one for one in world.jobs_started) == 1)
+    world.resize_refused = ResizeRefused("", "2", "exceeded quota: team", may_pass=True)
+    until(world, lambda world: any(one.fault for one in world.observe().results.values()))
+    world.resize_refused = None
+    until(world, over)
+    outcomes = [one.outcome for one in world.observe().results.values()]
+    assert (len(outcomes), outcomes.count(TrialOutcome.FAILED)) == (10, 1)
 
 
 def test_a_profile_whose_tier_is_not_resized_any_more_is_given_up_and_holds_no_lane() -> None:
