@@ -1,7 +1,8 @@
 """The parts of the project's proof. Each is a target of the Makefile of the same name.
 
-What brings the clusters comes first, and what computes has the time that they leave: no test that
-waits for something to happen in time runs beside a compiler that is as good as it.
+What clusters are made of comes first, then the unit tests of Python, and then the clusters; what
+compiles has the time that they leave: no test that waits for something to happen in time runs
+beside a compiler that is as good as it.
 """
 
 from __future__ import annotations
@@ -64,15 +65,16 @@ TEST = (
     Part("unit-k6", after=("verify",), place=JOBS - 2 * 0.8, reads=("images/k6",)),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
     # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
-    # operator's tests, which have none of them, run beside it: behind the clusters some of these
-    # thousands wait in vain for what takes a tenth of a second.
+    # operator's tests, which have none of them, run beside it. Those of them that ask for times are
+    # a part of their own: beside either of the two they would wait in vain.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
         after=(*_BUILT, *_FIRST),
         reads=("cluster", "images", "charts", "pytest.ini"),
     ),
-    # They come up while the last of the operator's tests go on, which leave them room.
+    # They come up while the last of the operator's tests go on, which leave them room; tests on
+    # them wait until those are over.
     Part(
         "e2e-up-a",
         needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
