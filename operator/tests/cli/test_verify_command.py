@@ -20,7 +20,8 @@ from laptime.cli.mistakes import Mistake
 from laptime.cli.progress import Tracker
 from laptime.cli.runs import parse_run
 from laptime.cli.validate_command import violations
-from laptime.cli.verify_command import bring_back, checking
+from laptime.cli.verify_command import checking
+from laptime.cli.verify_job import bring_back
 from laptime.verification.verdict import Wrong
 from tests.cli.api_servers import Answer, Asked, Orders, serving
 from tests.verification.http2_server import http2_server

@@ -91,12 +91,12 @@ def verify(
     right, else 1. Without a file: what runs in a Job of a run.
     """
     if file is None:
+        from laptime.cli import verify_job
         from laptime.verification.verify import ENVIRONMENT_VARIABLE
-        from laptime.verification.verify import main as verify_in_a_job
 
         if ENVIRONMENT_VARIABLE not in os.environ:
             raise Mistake(f"Which run? {program_name()} verify FILE")
-        raise typer.Exit(verify_in_a_job(reset=bring_back))
+        raise typer.Exit(verify_job.main())
     from laptime.cli.changed_work import other_work
     from laptime.cli.manifest_file import read_manifest
     from laptime.cli.patience import patiently
@@ -133,20 +133,6 @@ def verify(
             "is in the cluster under that name meanwhile: give it a name of its own in the file."
         )
     raise typer.Exit(code)
-
-
-def bring_back(file: Path) -> None:
-    """Run the statements of a file on the database of the run.
-
-    Raises:
-        Wrong: that cannot be done.
-    """
-    # Loaded only where there is something to bring back: it takes longer than many a check.
-    from laptime.measure.prepare import prepare_database
-    from laptime.verification.verdict import Wrong
-
-    if problem := prepare_database(file):
-        raise Wrong(problem.reason, problem.message)
 
 
 def _answers(cluster: Cluster, run: Run) -> dict[str, list[CheckedAnswer]]:
