@@ -35,6 +35,11 @@ AWAY = "dial tcp 10.0.0.9:443: connect: connection refused"
 BUSY = "unexpected status from HEAD request: 503 Service Unavailable"
 
 
+EXPIRED = "failed to authorize: authorization token has expired"
+LIMITED = "denied: too many requests"
+STARTUP_SECONDS = 30
+
+
 def spec_of_own(repetitions: int = 1, *images: str) -> BenchmarkRunSpec:
     servers = [{"name": f"s{n}", "image": one} for n, one in enumerate(images or (IMAGE,))]
     return altered(servers=servers, baseline=None, repetitions=repetitions)
@@ -164,16 +169,21 @@ def test_what_was_checked_on_a_node_with_another_image_is_said(ran: str, doubtfu
     assert (image, unknown is not None) == (ran, doubtful)
 
 
-def test_a_registry_that_has_too_much_to_do_is_asked_again() -> None:
+@pytest.mark.parametrize("words", [BUSY, EXPIRED, LIMITED])
+@pytest.mark.parametrize("job", ["demo-held-s0", "demo-asks-s0"])
+def test_a_registry_that_has_too_much_to_do_is_asked_again(job: str, words: str) -> None:
     world = world_that_has_pulled_it()
-    world.registry_has = failing(BUSY)
-    world_until(world, lambda world: "demo-asks-s0" in world.jobs_started)
+    if job == "demo-held-s0":
+        world.node_has = failing(words)
+    else:
+        world.registry_has = failing(words)
+    world_until(world, lambda world: job in world.jobs_started)
     begun = world.now
     while (world.now - begun).total_seconds() < 20:
         world.step()
         world.advance()
         assert server_of(world).tag_unknown is None
-    world.registry_has = HELD
+    world.node_has = world.registry_has = HELD
     world_until(world, over)
     assert (server_of(world).image_id, server_of(world).tag_unknown) == (HELD.image_id, None)
 
@@ -198,6 +208,92 @@ def test_nodes_that_say_nothing_hold_up_no_run() -> None:
     world.node_has = ContainerView("asked", waiting_reason="ContainerCreating")
     world_until(world, over)
     assert "within" in (server_of(world).tag_unknown or "")
+
+
+def seconds_of_asking(world: World) -> float:
+    """Return how long it was asked for in vain."""
+    world_until(world, asking)
+    begun = world.now
+    world_until(world, lambda world: server_of(world).tag_unknown)
+    return (world.now - begun).total_seconds()
+
+
+def progressing(world: World) -> str:
+    found = world.run.status.condition(ConditionType.PROGRESSING)
+    return found.reason if found else ""
+
+
+def test_who_asks_and_has_no_node_is_said_and_not_waited_for_longer_than_a_server() -> None:
+    world = world_that_has_pulled_it()
+    world.no_room = {"demo-held-"}
+    world_until(world, lambda world: progressing(world) == "Unschedulable")
+    assert seconds_of_asking(world) < STARTUP_SECONDS + 10
+    assert "0/2 nodes are available" in (server_of(world).tag_unknown or "")
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_who_asks_and_gets_no_pod_is_said_and_not_waited_for_longer_than_a_server() -> None:
+    world = world_that_has_pulled_it()
+    world_until(world, asking)
+    world.dead = {"Job"}
+    world_until(world, lambda world: progressing(world) == "PodMissing")
+    assert seconds_of_asking(world) < STARTUP_SECONDS + 15
+    assert "has no pod: kubectl describe job demo-" in (server_of(world).tag_unknown or "")
+
+
+@pytest.mark.parametrize(("words", "at_most"), [("manifest unknown", 20), (BUSY, 50)])
+def test_who_asks_and_cannot_have_its_own_program_is_given_up(words: str, at_most: float) -> None:
+    world = world_that_has_pulled_it()
+    world.node_has = replace(failing(words), name="carrier")
+    assert seconds_of_asking(world) < at_most
+    assert server_of(world).tag_unknown == words
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_an_image_that_is_pulled_for_long_is_waited_for() -> None:
+    world = world_that_has_pulled_it()
+    world.node_has = ContainerView("asked", waiting_reason="PodInitializing")
+    assert seconds_of_asking(world) > 120
+
+
+def test_who_asks_and_never_ends_holds_up_no_run() -> None:
+    world = world_that_has_pulled_it()
+    world_until(world, asking)
+    world.jobs["demo-held-s0"] = replace(world.jobs["demo-held-s0"], deleting=True)
+    assert seconds_of_asking(world) < 300
+
+
+def test_a_quota_that_has_no_room_for_who_asks_costs_the_run_nothing_else() -> None:
+    world = world_that_has_pulled_it()
+    world.refuses, world.full = {"demo-asks-s0"}, True
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+    assert "demo-asks-s0" in (server_of(world).tag_unknown or "")
+
+
+def test_a_run_that_verifies_goes_back_to_no_earlier_step() -> None:
+    world = world_that_has_pulled_it(IMAGE, "registry.example/other:1")
+    states = [State.DEPLOYING]
+    while not over(world):
+        world.step()
+        world.advance()
+        states.append(world.run.status.state or State.DEPLOYING)
+    first = states.index(State.VERIFYING)
+    assert State.DEPLOYING not in states[first:]
+
+
+def test_no_image_is_asked_for_before_the_one_before_it_is_done_with() -> None:
+    world = world_that_has_pulled_it(IMAGE, "registry.example/other:1")
+    while not over(world):
+        world.step()
+        there = {one for one in world.jobs if one.startswith(("demo-held-", "demo-asks-"))}
+        assert len({one.rpartition("-")[2] for one in there}) <= 1
+        begun = [one for one in there if world.jobs[one].made]
+        assert len(begun) <= 1
+        world.advance()
+    assert len(asking(world)) == 4
 
 
 def test_who_asks_is_gone_before_anything_is_measured() -> None:

@@ -134,7 +134,7 @@ class World(SimulatedCluster):
         """Whether objects of one kind are made in any order, as the operator makes them at once."""
         self.passes = 0
         self.refuses: set[str] = set()
-        """Kinds of which the API server stores no object."""
+        """Kinds of which the API server stores no object, and names that none may have."""
         self.refusal_passes: float | None = None
         """So many seconds a refusal is waited for; None: as long as one that is for good."""
         self.scripts: dict[str, frozenset[str] | None] = {}
@@ -238,10 +238,11 @@ class World(SimulatedCluster):
         kind, name = "ConfigMap", "demo-results"
         if not isinstance(action, Fold):
             kind, name = action.manifest["kind"], action.manifest["metadata"]["name"]
-        if kind in self.refuses:
+        if self.refuses & {kind, name}:
             since = self.refusal.since if self.refusal else self.now
             passes = self.refusal_passes
-            return Refusal(f"{kind}: not here", since, "ObjectRefused", passes, self.full)
+            what = kind if kind in self.refuses else f'{kind} "{name}"'
+            return Refusal(f"{what}: not here", since, "ObjectRefused", passes, self.full)
         if (kind, name) in self.strangers:
             return Refusal(f"{kind} {name}", self.now, "NameTaken", 0.0)
         return None

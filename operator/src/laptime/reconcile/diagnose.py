@@ -312,6 +312,15 @@ def without_pod(
     return Problem("PodMissing", f"{said}. {say_resources(unsaid)}" if unsaid else said)
 
 
+def may_be_pulled_yet(pod: PodView, container: ContainerView) -> bool:
+    """Return whether a registry may be away, or busy: it has not said that it has no such image."""
+    said = container.waiting_message or ""
+    if _NOT_NOW.search(said):
+        return True
+    for_good = container.waiting_reason == "ErrImageNeverPull" or pod.missing_secrets
+    return not (for_good or _NEVER_PULLED.search(said))
+
+
 def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Problem:
     """Return the problem of a component that did not get ready in time without saying why."""
     if not pods:
@@ -467,7 +476,7 @@ def _diagnose_container(
             "ImagePullFailed",
             f"the image of {what} ({image}) cannot be pulled: "
             f"{container.waiting_message or waiting}. {_what_to_pull_with(pod)}",
-            passes=_may_be_pulled_yet(pod, container),
+            passes=may_be_pulled_yet(pod, container),
         )
     if waiting in _CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
         return Problem(
@@ -534,15 +543,6 @@ def _diagnose_container(
             f"{_rule_of_pods(container) if advised else ''}",
         )
     return None
-
-
-def _may_be_pulled_yet(pod: PodView, container: ContainerView) -> bool:
-    """Whether a registry may be away, or busy: it has not said that there is no such image."""
-    said = container.waiting_message or ""
-    if _NOT_NOW.search(said):
-        return True
-    for_good = container.waiting_reason == "ErrImageNeverPull" or pod.missing_secrets
-    return not (for_good or _NEVER_PULLED.search(said))
 
 
 def _what_to_pull_with(pod: PodView) -> str:

@@ -154,6 +154,8 @@ def refused(situation: Situation) -> Decision | None:
 def deploy(situation: Situation) -> Decision | None:
     """Apply what is missing or different; wait until every tier is ready before the first trial."""
     observed = situation.observed
+    # Those who ask for images come and go beside it.
+    of_others = len(situation.actions)
     stored = {
         "Deployment": {name: view.manifest_hash for name, view in observed.deployments.items()},
         "Service": observed.services,
@@ -220,7 +222,7 @@ def deploy(situation: Situation) -> Decision | None:
         ]
     ready = tiers_ready(situation)
     situation.tiers_ready = ready
-    if not situation.actions and (ready or reached_later):
+    if len(situation.actions) == of_others and (ready or reached_later):
         # A tier that goes away later on is dealt with by the stage that was reached.
         return None
     longest = situation.patience_seconds + situation.spec.startup_seconds

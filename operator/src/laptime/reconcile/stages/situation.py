@@ -94,6 +94,8 @@ class Situation:
         """What keeps a tier from standing, if anything is known."""
         self.tiers_lost: Problem | None = None
         """Why the tiers will not come back, although every trial was run."""
+        self.images_problem: Problem | None = None
+        """What keeps those from starting who ask what a tag stands for, if anything is known."""
         self._verdicts: list[Verdict] = []
         self.node_paths = list(run.status.node_paths or [])
         """What is known of the network between the run's nodes."""

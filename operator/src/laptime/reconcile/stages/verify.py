@@ -52,7 +52,8 @@ def verify(situation: Situation) -> Decision | None:
     wanted = [one.name for one in situation.spec.servers if situation.image_wanted(one.name)]
     if wanted:
         _say_verified(situation)
-        situation.progressing("Verifying", f"asking which image {wanted[0]} is")
+        asking = f"asking which image {wanted[0]} is"
+        situation.progressing("Verifying", asking, situation.images_problem)
         return situation.decision(State.VERIFYING, requeue_seconds=_SOON_SECONDS)
     for server in situation.spec.servers:
         if situation.server_state(server.name) is not ServerState.PENDING:
