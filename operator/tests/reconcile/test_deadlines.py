@@ -531,6 +531,24 @@ def test_a_node_that_comes_back_with_its_generator_in_the_next_attempt_costs_tha
     assert not doubted_for_it(first)
 
 
+def test_a_node_that_comes_back_without_anything_to_send_costs_no_attempt() -> None:
+    """So does one that somebody deletes: what was there is gone, and had no load any more."""
+    world = World(lasting("600s"), Random(3))
+    again = until_the_node_of_a_generator_is_silent(world, timedelta(seconds=30))
+    until(world, lambda world: again in world.jobs_started)
+    until(world, lambda world: world.results_written)
+    world.now += timedelta(seconds=900)
+    begun = len(world.jobs_started)
+    until(world, lambda world: len(world.jobs_started) > begun and generating(world))
+    assert any(pod.node == "far" for pod in world.pods.values())
+    world.dead, world.silent = {"pods"}, set()
+    until(world, lambda world: not any(pod.node == "far" for pod in world.pods.values()))
+    world.dead = set()
+    until(world, over)
+    second = next(one for one in world.observe().results.values() if one.ordinal == 2)
+    assert (second.attempt, doubted_for_it(second)) == (1, False)
+
+
 def test_a_machine_that_slept_while_a_server_started_blames_nobody() -> None:
     world = World(spec_of(1, 1, 1), Random(3))
     until(world, lambda world: any(one.component == "server" for one in world.pods.values()))

@@ -311,8 +311,9 @@ NEIGHBOURS = Doubt(
 STILL_DRIVEN = Doubt(
     "a generator of an earlier trial may have sent requests meanwhile: its node {node} does not "
     "answer",
-    "see what has become of the node; where it is gone for good, `kubectl delete node` takes its "
-    "pods off the list ([nodes that stand still](real-cluster.md#nodes-that-stand-still))",
+    "see what has become of the node; where it is gone for good, `kubectl delete node` between "
+    "trials takes its pods off the list ([nodes that stand still]"
+    "(real-cluster.md#nodes-that-stand-still))",
 )
 TRACKING_FULL = Doubt(
     "connection tracking of node {node} was {share:.0%} full, {lost:,d} packets dropped",

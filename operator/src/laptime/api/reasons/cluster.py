@@ -97,8 +97,9 @@ CLUSTER = Section(
         Reason(
             "PodsOverlapped",
             "a pod of an earlier trial had not ended when the next one was measured already, or "
-            "ended meanwhile on a node that had been taken for lost",
-            "let the server, or the service, end on SIGTERM; look at its node",
+            "a generator of one was gone only meanwhile, whose node had been taken for lost",
+            "let the server, or the service, end on SIGTERM; look at its node, and delete one that "
+            "is lost between trials",
             blame=Fault.CLUSTER,
         ),
         Reason(

@@ -617,13 +617,14 @@ def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
             _OVERLAPPED,
             f"{', '.join(pods)} of an earlier trial still ran while {attempt.server} was measured",
         )
-    back = beside - {pod.name for pod in others}
+    # What had no load was no load to others.
+    back = situation.observed.jobs[attempt.name].begun_beside(SENDS) - {pod.name for pod in others}
     if not back:
         return None
     return Problem(
         _OVERLAPPED,
-        f"{', '.join(sorted(back))} of an earlier trial ended only while {attempt.server} was "
-        "measured, on a node that had not answered before: until then it may have gone on",
+        f"{', '.join(sorted(back))} of an earlier trial was gone only while {attempt.server} "
+        "was measured: its node had not answered before, and until then it may have sent requests",
     )
 
 
