@@ -35,6 +35,7 @@ SHARDS = {
         "runs/test_switches.py",
         "runs/test_two_operators.py",
         "runs/test_upgrade.py",
+        "runs/test_verify_only.py",
         "test_uninstall.py",
         "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
     ),
@@ -44,11 +45,9 @@ SHARDS = {
         # It only says that there is no room.
         "runs/test_explain.py::test_more_cpu_than_the_node_has_is_said_in_the_kubelets_words",
         "runs/test_generators.py",
-        "runs/test_http2.py",
         "runs/test_injected.py",
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",
-        "runs/test_verify_only.py",
     ),
     # Minutes each; parts of `make prove`: frozen-kubelet, bad-scripts, wrong-scenarios, seconds,
     # namespaces.
