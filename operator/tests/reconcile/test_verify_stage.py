@@ -429,7 +429,17 @@ def test_a_reset_that_postgres_refuses_ends_the_run_and_blames_no_server() -> No
     assert first_and_second(world) == [(ServerState.PENDING, None)] * 2
 
 
-def releases(*, takes_back: bool = False) -> World:
+def test_a_reset_that_one_servers_own_schema_is_in_the_way_of_costs_that_server() -> None:
+    spec = spec_of(2, 1, 1, topology={"postgres": {"databases": "perServer"}})
+    world = World(spec, Random(1))
+    check_finds(world, "ResetFailed")
+    until(world, over)
+    first, second = first_and_second(world)
+    assert (first, second[0]) == ((ServerState.FAILED, "ResetFailed"), ServerState.VERIFIED)
+    assert len(world.results_written) == 1
+
+
+def releases(*, takes_back: bool = False, databases: str = "shared") -> World:
     """Return two images on one Postgres, whose answers make rows that nothing takes back."""
     tasks = scenarios()["tasks"]
     assert tasks.data is not None
@@ -442,7 +452,7 @@ def releases(*, takes_back: bool = False) -> World:
         {
             "scenario": "tasks",
             "servers": images,
-            "topology": {"postgres": {}},
+            "topology": {"postgres": {"databases": databases}},
             "loads": [
                 {"name": "l", "closed": {"connections": 1, "requests": 9}, "endpoints": ["create"]}
             ],
@@ -460,13 +470,18 @@ TAKEN = {
 
 
 @pytest.mark.parametrize(
-    ("takes_back", "refused", "told"),
-    [(False, "new", True), (True, "new", False), (False, "old", False)],
+    ("takes_back", "databases", "refused", "told"),
+    [
+        (False, "shared", "new", True),
+        (True, "shared", "new", False),
+        (False, "shared", "old", False),
+        (False, "perServer", "new", False),
+    ],
 )
 def test_a_server_that_meets_the_rows_of_another_ones_check_is_told_of_them(
-    takes_back: bool, refused: str, told: bool
+    takes_back: bool, databases: str, refused: str, told: bool
 ) -> None:
-    world = releases(takes_back=takes_back)
+    world = releases(takes_back=takes_back, databases=databases)
     world.verdicts[refused] = TAKEN
     until(world, over)
     (one,) = (one for one in world.run.status.servers or [] if one.name == refused)

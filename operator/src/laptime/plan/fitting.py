@@ -65,11 +65,12 @@ def left_behind(spec: BenchmarkRunSpec, scenario: Scenario) -> str | None:
     if not sent:
         return None
     named = ", ".join(f"{name} ({method})" for name, method in sent.items())
+    whose = " of its server" if spec.topology.own_databases else ""
     return (
-        f"what a trial changes in Postgres by {named} is there for all trials after it, since "
-        f"scenario {scenario.name} has no data.postgres.reset: write there what brings the rows "
-        "back, such as TRUNCATE orders; or, where these requests change nothing or that is meant, "
-        "reset: [{sql: SELECT 1;}]"
+        f"what a trial changes in Postgres by {named} is there for all trials{whose} after it, "
+        f"since scenario {scenario.name} has no data.postgres.reset: write there what brings the "
+        "rows back, such as TRUNCATE orders; or, where these requests change nothing or that is "
+        "meant, reset: [{sql: SELECT 1;}]"
     )
 
 

@@ -102,6 +102,10 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if disturbed is None and verdict is not None:
         said = Problem(*_reason_and_words(verdict, server), part=Part.GENERATOR)
         disturbed = said if _excused(said) else None
+        own_databases = situation.spec.topology.own_databases
+        if said.reason == _RESET_FAILED and own_databases:
+            # What this one has made of its own schema is in no other server's way.
+            return _refuse(situation, server, job_name, said)
         if said.reason == _RESET_FAILED:
             # All servers and all trials rest on it.
             situation.fail(said)
@@ -199,7 +203,9 @@ def _rows_before(situation: Situation, server: str, again: bool) -> str:
     before = [
         one.name
         for one in situation.spec.deployed
-        if one.name != server and situation.server_state(one.name) is ServerState.VERIFIED
+        if one.name != server
+        and not situation.spec.topology.own_databases
+        and situation.server_state(one.name) is ServerState.VERIFIED
     ]
     asked = ", ".join([*before, server] if again else before)
     postgres = situation.spec.topology_of(situation.spec.server(server)).postgres
