@@ -140,6 +140,80 @@ def test_a_missed_objective_exits_2(
     assert "missed    axum, closed: p99 at most 5ms (measured 29.1 ms)" in out
 
 
+def worse_by(status: dict[str, Any], value: float | None, low: float, high: float) -> None:
+    """Give the server beside the baseline this factor."""
+    factor = {"value": value, "low": low, "high": high}
+    status["results"][1]["factor"] = None if value is None else factor
+
+
+WORSE = "Worse than fastapi: axum under closed, throughput 0.913x (0.852 to 0.948)"
+NOT_KNOWN = "Not known whether worse than fastapi: axum under closed, no factor of its throughput"
+
+
+@pytest.mark.parametrize("command", ["run", "watch"])
+@pytest.mark.parametrize(
+    ("factor", "met", "code", "said"),
+    [
+        ((1.1, 1.05, 1.2), "True", 0, None),
+        ((1.0, 0.95, 1.05), "Unknown", 3, None),
+        ((0.913, 0.852, 0.948), "True", 2, WORSE),
+        ((0.913, 0.852, 0.948), "Unknown", 2, WORSE),
+        ((None, 0, 0), "True", 3, NOT_KNOWN),
+        ((None, 0, 0), "False", 2, NOT_KNOWN),
+    ],
+)
+def test_with_fail_if_worse_a_server_that_is_worse_than_the_baseline_exits_2(
+    command: str,
+    factor: tuple[float | None, float, float],
+    met: str,
+    code: int,
+    said: str | None,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    worse_by(finished_status, *factor)
+    objectives = {**finished_status["conditions"][0], "type": "ObjectivesMet", "status": met}
+    finished_status["conditions"].append(objectives)
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    what = manifest_file if command == "run" else "demo"
+    asked = (command, what, "--kubeconfig", kubeconfig)
+    found, out, _ = laptime(*asked, "--fail-if-worse")
+    assert found == code
+    # The last line of a log is what is shown of it.
+    last = out.splitlines()[-1]
+    assert last == said if said else "orse than" not in out
+    alone, out, _ = laptime(*asked)
+    assert alone == {"True": 0, "False": 2, "Unknown": 3}[met]
+    assert "orse than" not in out
+
+
+def test_with_fail_if_worse_a_program_reads_what_it_did_before(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any, finished_status: Any
+) -> None:
+    worse_by(finished_status, 0.913, 0.852, 0.948)
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    asked = ("watch", "demo", "-o", "json", "--kubeconfig", kubeconfig)
+    _, without, _ = laptime(*asked)
+    code, out, err = laptime(*asked, "--fail-if-worse")
+    assert (code, out) == (2, without)
+    assert WORSE in err.splitlines()
+
+
+def test_with_fail_if_worse_a_run_that_failed_exits_1(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any, finished_status: Any
+) -> None:
+    worse_by(finished_status, 0.913, 0.852, 0.948)
+    finished_status["state"] = "Failed"
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    code, out, _ = laptime("watch", "demo", "--fail-if-worse", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "orse than" not in out
+
+
 def test_a_failed_run_exits_1_and_says_why(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:

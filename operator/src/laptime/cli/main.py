@@ -1,8 +1,8 @@
 """`laptime` and `kubectl laptime`: measure, watch and report runs; the commands of the image.
 
 Exit codes: 0 the run succeeded, 1 it failed or something is to be mended first, 2 an objective
-was missed, 3 it is not known whether one was met, 130 interrupted, 143 and 129 ended by SIGTERM and
-by SIGHUP.
+was missed or something is worse, 3 that is not known of one, 130 interrupted, 143 and 129 ended by
+SIGTERM and by SIGHUP.
 """
 
 from __future__ import annotations

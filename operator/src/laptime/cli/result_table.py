@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laptime.analysis import wording
+from laptime.analysis.against_baseline import AgainstBaseline
 from laptime.api.causes import Cause
 from laptime.api.isolation import Quietness
 from laptime.api.metrics import Metric
@@ -322,14 +323,16 @@ def _of_script(row: ResultRow) -> Iterator[str]:
         )
 
 
-def exit_code(status: RunStatus) -> int:
+def exit_code(status: RunStatus, judged: AgainstBaseline | None = None) -> int:
     """Return what a gate needs.
 
     0 succeeded and met all objectives, 1 failed or not over, 2 missed one, 3 not known of one.
+    Where servers are `judged` by the baseline, too, 2 is one that is worse, 3 one that may be.
     """
     if status.state is not State.SUCCEEDED:
         return 1
     objectives = status.condition(ConditionType.OBJECTIVES_MET)
-    if objectives is None:
-        return 0
-    return {ConditionStatus.FALSE: 2, ConditionStatus.UNKNOWN: 3}.get(objectives.status, 0)
+    met = ConditionStatus.TRUE if objectives is None else objectives.status
+    if met is ConditionStatus.FALSE or (judged and judged.worse):
+        return 2
+    return 3 if met is ConditionStatus.UNKNOWN or (judged and judged.not_known) else 0

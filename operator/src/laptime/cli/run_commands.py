@@ -31,9 +31,19 @@ from laptime.cli.signals import INTERRUPTED
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from laptime.analysis.against_baseline import AgainstBaseline
     from laptime.cli.cluster_access import Cluster
     from laptime.cli.manifest_file import Manifest
     from laptime.cli.runs import Run
+
+FailIfWorse = Annotated[
+    bool,
+    typer.Option(
+        "--fail-if-worse",
+        help="Exit with 2 when a server is worse than the baseline for sure, with 3 when none is "
+        "and of one nobody knows.",
+    ),
+]
 
 
 def run(
@@ -47,6 +57,7 @@ def run(
         bool,
         typer.Option("--again", help="Delete a finished run of this name first: measure anew."),
     ] = False,
+    fail_if_worse: FailIfWorse = False,
     timeout: Timeout = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: Kubeconfig = None,
@@ -55,7 +66,8 @@ def run(
     """Apply a BenchmarkRun, show its progress and, at the end, the table of figures.
 
     The exit code is 0 when it succeeded and met its objectives, 2 when it missed one, 3 when the
-    figures do not say of one whether it was met, else 1.
+    figures do not say of one whether it was met, else 1. --fail-if-worse judges servers by the
+    baseline, too.
     """
     from laptime.cli.changed_work import other_run
     from laptime.cli.manifest_file import read_manifest
@@ -67,12 +79,13 @@ def run(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
     over = measured(cluster, target, manifest, again, output, longest)
-    _report(cluster, over, output, other_run(manifest, over))
+    _report(cluster, over, output, other_run(manifest, over), fail_if_worse=fail_if_worse)
 
 
 def watch(
     name: Name,
     namespace: Namespace = None,
+    fail_if_worse: FailIfWorse = False,
     timeout: Timeout = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: Kubeconfig = None,
@@ -83,7 +96,8 @@ def watch(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, None, cluster)
     existing_run(cluster, target, name)
-    _report(cluster, _followed(cluster, target, name, output, longest), output)
+    over = _followed(cluster, target, name, output, longest)
+    _report(cluster, over, output, fail_if_worse=fail_if_worse)
 
 
 def followed(cluster: Cluster, run: Run, output: Output) -> Run:
@@ -274,7 +288,14 @@ def _say_the_way_back(console: Console, lead: str, there: str) -> None:
     )
 
 
-def _report(cluster: Cluster, over: Run, output: Output, other: str | None = None) -> NoReturn:
+def _report(
+    cluster: Cluster,
+    over: Run,
+    output: Output,
+    other: str | None = None,
+    *,
+    fail_if_worse: bool = False,
+) -> NoReturn:
     """Print a run that is over, and exit; `other`: why it is not what was asked for."""
     from laptime.cli.printing import open_console, print_all, print_document
     from laptime.cli.result_table import result_lines
@@ -284,7 +305,7 @@ def _report(cluster: Cluster, over: Run, output: Output, other: str | None = Non
             {"name": over.name, "namespace": over.namespace, "status": over.status.to_wire()},
             output,
         )
-        _exit(over, other)
+        _exit(over, output, other, fail_if_worse)
     wide = open_console()
     print_all(result_lines(over, wide), wide)
     there = where(cluster, over.namespace)
@@ -302,16 +323,34 @@ def _report(cluster: Cluster, over: Run, output: Output, other: str | None = Non
         markup=False,
         soft_wrap=True,
     )
-    _exit(over, other)
+    _exit(over, output, other, fail_if_worse)
 
 
-def _exit(over: Run, other: str | None) -> NoReturn:
+def _exit(over: Run, output: Output, other: str | None, fail_if_worse: bool) -> NoReturn:
     from laptime.cli.result_table import exit_code
 
     if other is not None:
         # What somebody waits for with a pipeline is the work of the file.
         raise Mistake(other)
-    raise typer.Exit(exit_code(over.status))
+    judged = _judged(over, output) if fail_if_worse else None
+    raise typer.Exit(exit_code(over.status, judged))
+
+
+def _judged(over: Run, output: Output) -> AgainstBaseline:
+    """Return which servers of a run are worse than the baseline, and say it where it succeeded."""
+    from laptime.analysis.against_baseline import against_baseline
+    from laptime.api.status import State
+
+    control = None if over.spec is None else over.spec.control_name
+    found = against_baseline(over.status.results or [], over.status.baseline, control)
+    # Why a run failed is said above, and a server that was measured in part is a part of that.
+    if over.status.state is State.SUCCEEDED:
+        baseline = over.status.baseline or "the baseline"
+        said = [f"Worse than {baseline}: {one}" for one in found.worse]
+        said += [f"Not known whether worse than {baseline}: {one}" for one in found.not_known]
+        for line in said:
+            progress_console(output).print(line, highlight=False, markup=False, soft_wrap=True)
+    return found
 
 
 def _suspect(run: Run) -> str | None:
