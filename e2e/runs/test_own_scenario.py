@@ -211,6 +211,67 @@ def test_each_server_may_have_a_database_of_its_own(cluster: Cluster) -> None:
         assert one["validity"] != "invalid", one["validityReasons"]
 
 
+MIGRATES = """
+import os, psycopg
+with psycopg.connect(os.environ["DSN"], autocommit=True) as connection:
+    connection.execute(os.environ["AT_START"])
+"""
+ASKS_POSTS = """
+import http from 'k6/http';
+export const options = {vus: 1, iterations: 50};
+export default () => http.get(`${__ENV.TARGET}/posts`);
+"""
+
+
+def migrating(name: str, sql: str) -> dict[str, Any]:
+    """Return a server that runs a statement as it starts."""
+    return {
+        **WORDED,
+        "name": name,
+        "args": [MIGRATES + POSTS_SERVER, "$(PORT)"],
+        "env": [*WORDED["env"], {"name": "AT_START", "value": sql}],
+    }
+
+
+@pytest.mark.parametrize("databases", ["shared", "perServer"])
+def test_a_server_that_changes_the_schema_of_others_is_noticed(
+    cluster: Cluster, databases: str
+) -> None:
+    """Both by a load of Laptime's and by a script, which has no database itself."""
+    name = f"migrated-{databases.lower()}"
+    cluster.apply(changed(name))
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "asks-posts"},
+            "data": {"script.js": ASKS_POSTS},
+        }
+    )
+    servers = [
+        migrating("old", "SELECT 1"),
+        migrating("new", "CREATE INDEX IF NOT EXISTS by_length ON posts (length(body))"),
+    ]
+    loads = [*RUN["spec"]["loads"], {"name": "own", "script": {"configMap": "asks-posts"}}]
+    topology = {"postgres": {"databases": databases}}
+    cluster.apply(run_of(name, servers=servers, loads=loads, topology=topology))
+    status = cluster.wait_end(name, 240)
+    assert status["state"] == "Succeeded", status
+    old, new = (one["databaseSchema"] for one in status["servers"])
+    assert old != new
+    for one in cluster.documents(name).values():
+        shared = databases == "shared" or one["server"] == "new"
+        assert one["databaseSchema"] == (new if shared else old), one
+    for row in status["results"]:
+        says = any("another schema of the database" in why for why in row["validityReasons"])
+        assert says is (databases == "shared" and row["server"] == "old"), row
+        assert row["validity"] == "doubtful" or not says, row
+    cluster.wait_folded(name)
+    for trial in json.loads(cluster.stored(name).files["results.json"])["trials"]:
+        says = any("on that of server new" in why for why in trial.get("validityReasons") or [])
+        assert says is (databases == "shared" and trial["server"] == "old"), trial
+
+
 LARGE = {"image": "docker.io/laptime/load-script:0.1.0", "file": "/data/rows.sql"}
 POSTS = 60_000
 LAST = {"sql": "INSERT INTO posts SELECT max(id) + 1, 'the last post', 'y' FROM posts;"}

@@ -16,9 +16,11 @@ import pytest
 from containers import free_port
 from tiers import Database, Run, start_bouncer, start_database
 
+from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.measure.generator import GeneratorError, GeneratorResult, parse_generator_output
 from laptime.measure.prepare import prepare_database
 from laptime.measure.statements import statements_of_work
+from laptime.verification.schema import database_schema
 
 REQUESTS = 5
 TEXTS = 72
@@ -55,6 +57,7 @@ def measured(
     port: int,
     warmup: float = 0.0,
     bouncer: Database | None = None,
+    schema_query: str = SCHEMA_QUERY,
 ) -> GeneratorResult | GeneratorError:
     """What the generator says of a trial of some requests, one after the other."""
     trial = {
@@ -68,6 +71,7 @@ def measured(
         "warmupSeconds": warmup,
         "timeoutSeconds": 30,
         "resetStatements": ["SELECT pg_stat_statements_reset()"],
+        "schemaQuery": schema_query,
     }
     environment = {"LAPTIME_TRIAL": json.dumps(trial), "DATABASE_URL": database.url}
     if bouncer is not None:
@@ -119,6 +123,80 @@ def test_nothing_is_left_to_autovacuum_in_the_databases_of_other_servers(
                 assert old.query(left) == "0"
         # It forgets counts, and no rows.
         assert old.query("SELECT count(*) FROM posts") == "2000"
+
+
+SHOP = """
+CREATE TABLE posts (id integer PRIMARY KEY, title text NOT NULL);
+CREATE TABLE tags (id serial PRIMARY KEY, post integer REFERENCES posts);
+CREATE TABLE log (at integer, said text) PARTITION BY RANGE (at);
+CREATE INDEX ON log (at);
+CREATE TABLE log_0 PARTITION OF log FOR VALUES FROM (0) TO (10);
+CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql AS 'SELECT 2 * n';
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER kept BEFORE INSERT ON posts FOR EACH ROW EXECUTE FUNCTION keep();
+CREATE VIEW titles AS SELECT title FROM posts;
+"""
+NOT_DEFINED = (
+    "INSERT INTO posts SELECT n, 'x' FROM generate_series(1, 1000) n; ANALYZE",
+    "INSERT INTO tags (post) SELECT id FROM posts; TRUNCATE tags RESTART IDENTITY",
+    "DROP TABLE tags; CREATE TABLE tags (id serial PRIMARY KEY, post integer REFERENCES posts)",
+    "CREATE TABLE log_1 PARTITION OF log FOR VALUES FROM (10) TO (20)",
+    "GRANT SELECT ON posts TO PUBLIC",
+    "CREATE TEMPORARY TABLE mine AS SELECT * FROM posts",
+    "REINDEX TABLE posts",
+)
+DEFINED = (
+    "CREATE INDEX by_title ON posts (title)",
+    "DROP INDEX by_title",
+    "ALTER TABLE posts ADD COLUMN note text",
+    "ALTER TABLE posts ALTER COLUMN note TYPE varchar(10)",
+    "ALTER TABLE posts ALTER COLUMN note SET DEFAULT 'none'",
+    "ALTER TABLE posts DROP COLUMN note",
+    "ALTER TABLE posts ALTER COLUMN title DROP NOT NULL",
+    "ALTER TABLE posts ADD CONSTRAINT short CHECK (length(title) < 1000)",
+    "ALTER TABLE posts DISABLE TRIGGER kept",
+    "DROP TRIGGER kept ON posts",
+    "ALTER TABLE posts ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY own ON posts USING (id < 100)",
+    "ALTER TABLE posts SET (fillfactor = 70)",
+    "ALTER TABLE tags SET UNLOGGED",
+    "CREATE STATISTICS both_ends ON id, title FROM posts",
+    "CREATE OR REPLACE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql AS 'SELECT n + n'",
+    "CREATE OR REPLACE VIEW titles AS SELECT upper(title) AS title FROM posts",
+    "CREATE INDEX ON log (said)",
+    "CREATE SCHEMA apart CREATE TABLE posts (id integer)",
+    "CREATE TYPE mood AS ENUM ('good')",
+    "ALTER TYPE mood ADD VALUE 'better'",
+    "CREATE DOMAIN few AS integer CHECK (VALUE < 10)",
+    "ALTER SEQUENCE tags_id_seq CACHE 50",
+    "ALTER DATABASE laptime SET jit = off",
+    "ALTER ROLE laptime SET enable_seqscan = off",
+)
+
+
+def test_the_schema_is_what_is_defined_and_nothing_else(run: Run, tmp_path: Path) -> None:
+    with start_database(run, tmp_path, free_port(), SHOP) as postgres:
+        postgres.container.wait_until(postgres.ready, 120)
+        known = database_schema(postgres.url, SCHEMA_QUERY)
+        assert known is not None
+        for sql in NOT_DEFINED:
+            postgres.query(sql)
+            assert database_schema(postgres.url, SCHEMA_QUERY) == known, sql
+        seen = [known]
+        for sql in DEFINED:
+            postgres.query(sql)
+            now = database_schema(postgres.url, SCHEMA_QUERY)
+            assert now is not None, sql
+            assert now != seen[-1], sql
+            seen.append(now)
+        # What was taken back is as it was before.
+        assert seen[2] == known
+        assert len(set(seen)) == len(seen) - 2
+        with serving(lambda: None) as port:
+            for query, schema in ((SCHEMA_QUERY, seen[-1]), ("SELECT 1 / 0", None)):
+                result = measured(run, postgres, port, schema_query=query)
+                assert isinstance(result, GeneratorResult), result
+                assert result.database_schema == schema
 
 
 @contextlib.contextmanager

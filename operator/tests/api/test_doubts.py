@@ -82,6 +82,8 @@ STORED = {
     "same": doubts.NOT_AS_CHECKED,
     "whether the tag of mine:main has moved is not known: an older image of that name may have "
     "run": doubts.TAG_UNKNOWN,
+    "server old was measured on another schema of the database than it was checked on: on that of "
+    "server new": doubts.OTHER_SCHEMA,
     "the server ran on b, and on a in trial demo-trial-001: what differs may be the nodes": (
         doubts.OTHER_NODES
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from laptime.api.storage import STORED_VERSION, USUAL_VERSION
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import trial_job
 from laptime.manifests.pgbouncer import pgbouncer_config
+from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.server import server_deployment
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
@@ -71,6 +73,23 @@ def test_a_server_is_led_to_its_own_database_and_so_is_whoever_asks_for_it() -> 
         (k6,) = containers(trial_job(ctx, trials[server.name, "closed"]))
         prepare = containers(trial_job(ctx, trials[server.name, "own"]))[0]
         assert [address(k6), address(prepare)] == 2 * [f"{AT_POSTGRES}/{database}"]
+
+
+def test_whoever_checks_and_whoever_measures_asks_the_same_for_the_schema() -> None:
+    ctx = context("full")
+    trials = {(one.server, one.load): one for one in plan_trials(ctx.name, ctx.spec, 1)}
+    (verifier,) = containers(verify_job(ctx, ctx.spec.server("axum")))
+    (k6,) = containers(trial_job(ctx, trials["axum", "closed"]))
+    # The script itself has no database.
+    _, wait, script = containers(trial_job(ctx, trials["axum", "own"]))
+    told = [json.loads(environment(one)["LAPTIME_VERIFY"]) for one in (verifier, wait)]
+    told.append(json.loads(environment(k6)["LAPTIME_TRIAL"]))
+    assert [one["schemaQuery"] for one in told] == 3 * [SCHEMA_QUERY]
+    assert "DATABASE_URL" not in environment(script)
+    # One that waits has no connection open meanwhile.
+    assert ("counts" not in told[0], told[1]["counts"]) == (True, False)
+    # Nothing in it is a variable of the container.
+    assert "$(" not in SCHEMA_QUERY
 
 
 def test_without_pgbouncer_each_server_asks_postgres_for_its_own_database() -> None:

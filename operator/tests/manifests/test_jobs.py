@@ -16,6 +16,7 @@ from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.kept_scripts import kept_script_name
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
+from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
@@ -74,6 +75,7 @@ def test_the_generator_is_told_the_trial() -> None:
         "warmupSeconds": 3,
         "timeoutSeconds": 30,
         "resetStatements": users_context().scenario.reset_statements,
+        "schemaQuery": SCHEMA_QUERY,
     }
 
 

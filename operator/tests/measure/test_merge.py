@@ -322,9 +322,10 @@ def test_results_of_different_trials_are_not_merged() -> None:
     assert error.reason == "ResultOfAnotherTrial"
 
 
-def test_statements_are_those_that_generator_0_counted() -> None:
+def test_statements_and_schema_are_those_that_generator_0_found() -> None:
     contents = [document(phase([1000])), document(phase([1000]))]
     contents[0]["statements"] = [{"query": "SELECT 1", "calls": 2}]
+    contents[0]["databaseSchema"] = "q1-a"
     results = []
     for index, content in enumerate(contents):
         content["segment"] = {"index": index, "count": 2}
@@ -332,6 +333,7 @@ def test_statements_are_those_that_generator_0_counted() -> None:
         assert isinstance(result, GeneratorResult)
         results.append(result)
     assert document_of(merged(results))["statements"] == contents[0]["statements"]
+    assert merged(results).database_schema == "q1-a"
 
 
 def scripted(index: int, clock: float, began: float, rows: list[int]) -> GeneratorResult:

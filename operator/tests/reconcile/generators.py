@@ -16,12 +16,13 @@ def generator_log(
     requests: int = 2000,
     segment: tuple[int, int] | None = None,
     script: dict[str, Any] | None = None,
+    schema: str | None = None,
     at: float = 1_767_225_600.0,
 ) -> str:
     """Return the log of a generator that measured so many right answers of about 5 ms.
 
     `segment` is its index among so many, `script` what a script of one's own says, `at` when it
-    began.
+    began, `schema` stands for what it found defined in the database.
     """
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     histogram.record_value(5000, requests)
@@ -54,6 +55,8 @@ def generator_log(
     }
     if segment is not None:
         document["segment"] = {"index": segment[0], "count": segment[1]}
+    if schema is not None:
+        document["databaseSchema"] = schema
     if script is not None:
         document["script"] = script
     packed = base64.b64encode(gzip.compress(json.dumps(document).encode())).decode()

@@ -54,6 +54,8 @@ class SimulatedCluster:
         """What becomes of one whose kubelet is to ask the registry."""
         self.script: dict[str, Any] | None = None
         """What a script of one's own says in every trial."""
+        self.schema: str | None = None
+        """What generators find defined in the database."""
         self.deployments: dict[str, WorkloadView] = {}
         self.jobs: dict[str, WorkloadView] = {}
         self.services: dict[str, str | None] = {}
@@ -383,6 +385,7 @@ class SimulatedCluster:
                 self.rates(pod.trial),
                 segment=segment,
                 script=self.script,
+                schema=self.schema,
                 at=self._began.setdefault(pod.trial, self.now).timestamp(),
             )
             ended = ContainerView("k6", exit_code=0)

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 from laptime.api.answers import CheckedAnswer
 from laptime.catalog import Capture, Check, scenarios
 from laptime.verification import judge as judge_module
+from laptime.verification.schema import database_schema
 from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict, Wrong
 from laptime.verification.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
 from tests.private_ca import Authority, as_in_python_3_13, tls_server
@@ -301,6 +302,39 @@ def test_a_job_brings_the_rows_back_from_the_file_that_it_is_told(
             assert main(told, log, reset) == 0
             assert json.loads(log.read_text())["reason"] == reason
     assert given == [Path("/etc/reset.json")] * 2
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_job_says_on_which_schema_its_server_was_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: bool
+) -> None:
+    """What only waits for a server opens no connection before it is there."""
+    asked: list[tuple[str, str]] = []
+    url = "postgresql://nobody@none/none"
+
+    def schema(url: str, query: str) -> str:
+        asked.append((url, query))
+        return "q1-abc"
+
+    def witness(_: str) -> AbstractContextManager[None]:
+        assert counts
+        return nullcontext(None)
+
+    monkeypatch.setattr("laptime.verification.statement_counter.postgres_witness", witness)
+    monkeypatch.setattr("laptime.verification.schema.database_schema", schema)
+    log = tmp_path / "log"
+    with server() as target:
+        told = environment(target)
+        task = {**json.loads(told["LAPTIME_VERIFY"]), "schemaQuery": "SELECT 1", "counts": counts}
+        told |= {"LAPTIME_VERIFY": json.dumps(task), "DATABASE_URL": url}
+        assert main(told, log) == 0
+    assert json.loads(log.read_text())["schema"] == "q1-abc"
+    assert asked == [(url, "SELECT 1")]
+
+
+def test_a_schema_that_nobody_can_ask_for_is_not_said() -> None:
+    nowhere = "postgresql://laptime:secret@127.0.0.1:1/laptime"
+    assert database_schema(nowhere, "SELECT 1") is None
 
 
 def test_a_missing_termination_log_does_not_matter(tmp_path: Path) -> None:

@@ -16,7 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const connectTimeout = 10 * time.Second
+const (
+	connectTimeout = 10 * time.Second
+	// The statement has a shorter one of its own: this is for a Postgres that does not answer at all.
+	schemaTimeout = 15 * time.Second
+)
 
 // refusedByEarlier is what a PgBouncer answers that an earlier version of Laptime deployed. The tiers of a run that goes
 // on stay as they are when the operator is upgraded.
@@ -100,6 +104,30 @@ func forget(ctx context.Context, config *pgx.ConnConfig, name string) error {
 		return fmt.Errorf("%w: the statistics of %s were not reset: %v", ErrNotReachable, name, err)
 	}
 	return nil
+}
+
+// Schema returns what stands for the definitions in the database, as the last of the statements of a query says it; empty
+// where that is not known in time. No trial fails for it.
+func Schema(ctx context.Context, url, query string) string {
+	if url == "" || query == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
+	defer cancel()
+	connection, err := connect(ctx, url)
+	if err != nil {
+		return ""
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	answers, err := connection.PgConn().Exec(ctx, query).ReadAll()
+	if err != nil || len(answers) == 0 {
+		return ""
+	}
+	last := answers[len(answers)-1].Rows
+	if len(last) != 1 || len(last[0]) != 1 {
+		return ""
+	}
+	return string(last[0][0])
 }
 
 // IsOfStatement says whether an error is about a statement, which Postgres would refuse whenever it is asked, and not

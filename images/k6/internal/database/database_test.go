@@ -49,3 +49,13 @@ func TestAStatementIsWrongByItselfOrPostgresIsInTheWay(t *testing.T) {
 		t.Error("an error of the connection")
 	}
 }
+
+// What a real one answers is compared in images/servers/tests/test_generator.py.
+func TestASchemaThatNobodyCanAskForIsNone(t *testing.T) {
+	nowhere := "postgresql://u:p@127.0.0.1:1/d?sslmode=disable"
+	for _, asked := range [][2]string{{"", "SELECT 1"}, {nowhere, ""}, {nowhere, "SELECT 1"}} {
+		if got := Schema(t.Context(), asked[0], asked[1]); got != "" {
+			t.Errorf("%v: got %q", asked, got)
+		}
+	}
+}

@@ -49,11 +49,14 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	if err != nil {
 		return err
 	}
+	// Here the server has made of the schema what it makes of it as it starts, and nothing is measured yet.
+	schema := database.Schema(ctx, url, trial.SchemaQuery)
 	if _, err := fmt.Fprintln(stdout, "LAPTIME-READY"); err != nil {
 		return err
 	}
 	out := &result.Result{
 		SchemaVersion: result.SchemaVersion, Trial: trial.Trial, Phases: map[string]*result.Phase{},
+		DatabaseSchema: schema,
 	}
 	if segment.Count > 1 {
 		out.Segment = &result.Segment{Index: segment.Index, Count: segment.Count}

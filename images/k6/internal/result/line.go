@@ -29,6 +29,8 @@ type Result struct {
 	Generator     Generator         `json:"generator"`
 	// Statements of the measured phase; absent when the run has no database, empty when none ran.
 	Statements []database.Statement `json:"statements,omitzero"`
+	// Stands for what was defined in the database before the load; absent where nobody knows.
+	DatabaseSchema string `json:"databaseSchema,omitempty"`
 	// This generator's place among those that share the load; absent: it is alone.
 	Segment *Segment `json:"segment,omitempty"`
 	// What a search found; the measured phase is then that of its highest rate that was met.

@@ -33,6 +33,8 @@ type Trial struct {
 	Together *Together `json:"together"`
 	// Statements that bring the database (environment DATABASE_URL) to the same state before.
 	ResetStatements []string `json:"resetStatements"`
+	// What it is asked for its schema then: statements of one message, the last of which has one text. Absent: nothing.
+	SchemaQuery string `json:"schemaQuery"`
 	// What templates of requests take their values from.
 	Feeders []Feeder `json:"feeders"`
 	// What a user does; absent: each request is a session of its own.

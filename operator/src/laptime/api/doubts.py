@@ -160,6 +160,13 @@ TAG_UNKNOWN = Doubt(
     "`tagUnknown` of the server in the status of the run says why: mend that, or name the image by "
     "its digest",
 )
+# An index more or less makes it faster or slower, a column that is gone makes it fail.
+OTHER_SCHEMA = Doubt(
+    "server {server} was measured on another schema of the database than it was checked on: {why}",
+    "`topology.postgres.databases: perServer`, which gives each server a database of its own "
+    "([a server that migrates its schema](servers.md#a-server-that-migrates-its-schema)); where it "
+    "has one, see what it changes there once it is healthy",
+)
 NO_RATE = Doubt(
     "the objective was met at no rate, not even the lowest one tried",
     "a bound that the server can keep, or a lower `startRate`",

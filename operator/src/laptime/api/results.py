@@ -162,6 +162,11 @@ class TrialResult(TolerantModel):
     )
     validity: Validity = Validity.VALID
     validity_reasons: list[str] = Field(default_factory=list)
+    database_schema: str | None = Field(
+        None,
+        description="Stands for what was defined in the database (tables, indexes, functions) "
+        "before the load began. None where nobody knows, as in results of older versions.",
+    )
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")
     finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
     figures: Figures | None = None

@@ -143,6 +143,11 @@ class ServerStatus(TolerantModel):
         description="Why nobody knows whether the tag of its image has moved: an older image of "
         "that name may have run.",
     )
+    database_schema: str | None = Field(
+        None,
+        description="Stands for what was defined in the database (tables, indexes, functions) "
+        "when its answers were checked.",
+    )
     leads_to: str | None = Field(
         None,
         description="Of a Service that Laptime does not deploy: stands for the selector and the "

@@ -26,6 +26,7 @@ from laptime.manifests.pods import (
     variable,
 )
 from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume
+from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.script_image import script_image_containers, script_volumes
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
@@ -167,6 +168,8 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         document["feederSeed" if by_chance else "seed"] = feeder_seed(ctx.uid, trial)
     if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
+        # A generator of an earlier version takes no notice.
+        document["schemaQuery"] = SCHEMA_QUERY
     return document
 
 

@@ -14,6 +14,7 @@ from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import container, helper_resources, pod_spec, ruled, variable
 from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume
+from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
@@ -157,11 +158,15 @@ def _verifier(
         said["reset"] = RESET_FILE
         mounts |= RESET_MOUNTS
         database = reset_variables(ctx, server)
-    elif counting and ctx.spec.topology.postgres is not None:
+    elif server.deployed and ctx.spec.topology_of(server).postgres is not None:
         # Straight to Postgres, also where the servers go through PgBouncer.
         database = database_variables(
             ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server)
         )
+    if database:
+        said["schemaQuery"] = SCHEMA_QUERY
+    if database and not counting:
+        said["counts"] = False
     document = json.dumps(said, separators=(",", ":"))
     return container(
         ctx,

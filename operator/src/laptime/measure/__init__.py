@@ -24,6 +24,7 @@ from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.placement import on_the_same_nodes
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
+from laptime.measure.schema import on_their_schemas
 from laptime.measure.script import checks_together, exceptions_together, hosts_together
 from laptime.measure.script_metrics import bound_of, keeps_bound, merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
@@ -60,6 +61,7 @@ __all__ = [
     "merged_metrics",
     "of_the_same_bits",
     "on_the_same_nodes",
+    "on_their_schemas",
     "parse_generator_output",
     "parse_payload",
     "parse_profile_output",

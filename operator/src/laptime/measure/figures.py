@@ -102,6 +102,7 @@ def trial_result(
         outcome=TrialOutcome.MEASURED,
         validity=judgement.validity,
         validity_reasons=list(judgement.reasons),
+        database_schema=result.database_schema,
         started_at=_rfc3339(phase.first_request_at),
         finished_at=_rfc3339(phase.last_response_at),
         figures=figures,

@@ -31,6 +31,8 @@ MAX_OBJECTS = 250_000
 these a text of some kB became 700 MB; the worst now takes 290. A real one that fits into
 MAX_PAYLOAD_LENGTH has far less: 1 million values where each second has its buckets, 175,000 objects
 and 8 MB where a day has 86,400 seconds with errors in each."""
+MAX_SCHEMA_LENGTH = 64
+"""What stands for a schema has 41 characters (`laptime.manifests.schema_query`)."""
 _QUOTED = 300
 _WORDS = 500
 _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
@@ -228,6 +230,7 @@ class _Document(TolerantModel):
     phases: dict[str, GeneratorPhase]
     generator: GeneratorCost
     statements: list[GeneratorStatement] | None = None
+    database_schema: str | None = Field(None, max_length=MAX_SCHEMA_LENGTH)
     generators: list[GeneratorCost] = Field(default_factory=list, max_length=16)
     saturation: GeneratorSearch | None = None
     script: GeneratorScript | None = None
@@ -256,6 +259,8 @@ class GeneratorResult:
     """What a script says beside its requests; None for the other loads."""
     warnings: tuple[str, ...] = ()
     """What k6 warned of in its log, each text once."""
+    database_schema: str | None = None
+    """Stands for what was defined in the database before the load; None: nobody knows."""
 
     @property
     def cores(self) -> float:
@@ -391,6 +396,7 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
         parsed.segment,
         parsed.saturation,
         parsed.script,
+        database_schema=parsed.database_schema,
     )
 
 

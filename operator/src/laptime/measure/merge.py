@@ -207,6 +207,9 @@ def _merged(documents: list[Document]) -> Document:
     statements = next(asked, None)
     if statements is not None:
         merged["statements"] = statements
+    schemas = (one["databaseSchema"] for one in documents if one.get("databaseSchema"))
+    if (schema := next(schemas, None)) is not None:
+        merged["databaseSchema"] = schema
     scripts = [document["script"] for document in documents if document.get("script")]
     if scripts:
         merged["script"] = _script(scripts)

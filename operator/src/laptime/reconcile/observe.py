@@ -33,7 +33,13 @@ from laptime.manifests.result import (
     results_name,
 )
 from laptime.manifests.verifier import VERIFY_CONTAINER
-from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watched_result
+from laptime.measure import (
+    cut_short,
+    of_the_same_bits,
+    on_the_same_nodes,
+    on_their_schemas,
+    watched_result,
+)
 from laptime.plan import order_of, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
@@ -81,7 +87,10 @@ class ResultCache:
         found = [result for name, result in self._judged.items() if name in names]
         deployed = {server.name for server in run.spec.deployed}
         checked = {one.name: one.image_id for one in run.status.servers or [] if one.image_id}
-        same = of_the_same_bits(found, checked)
+        schemas = {
+            one.name: one.database_schema for one in run.status.servers or [] if one.database_schema
+        }
+        same = on_their_schemas(of_the_same_bits(found, checked), schemas)
         judged = on_the_same_nodes(same, deployed, run.spec.nodes)
         return {result.trial: result for result in judged}
 

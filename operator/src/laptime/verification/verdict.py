@@ -17,12 +17,17 @@ class Verdict:
     reason: str
     """CamelCase; `AnswersRight` when ok."""
     message: str
+    schema: str | None = None
+    """Stands for what is defined in the database now; None: nobody asked, or it is not known."""
 
     def to_json(self) -> str:
         """Return the verdict as JSON of at most 3 KiB; a long message is cut."""
         message = self.message
         while True:
-            text = json.dumps({**asdict(self), "message": message}, ensure_ascii=False)
+            said = {**asdict(self), "message": message}
+            if self.schema is None:
+                del said["schema"]
+            text = json.dumps(said, ensure_ascii=False)
             if len(text.encode()) <= MAX_VERDICT_BYTES:
                 return text
             message = message[: len(message) * 3 // 4].rstrip("…") + "…"

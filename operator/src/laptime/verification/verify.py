@@ -65,6 +65,14 @@ class Task(TolerantModel):
         description="A file with the statements that bring the database to its first state, which "
         "run once the server is healthy, before anything is checked.",
     )
+    schema_query: str | None = Field(
+        None,
+        description="What the database is asked for its schema once all was right: statements of "
+        "one message, the last of which has one text.",
+    )
+    counts: bool = Field(
+        True, description="Whether statements are counted, where there is a database."
+    )
     protocols: list[Protocol] = Field(
         default_factory=lambda: [Protocol.HTTP1],
         description="All checks are asked over each of them.",
@@ -96,7 +104,7 @@ def main(
         message = f"{ENVIRONMENT_VARIABLE}: {place}: {first['msg']}"
         verdict, code = Verdict(False, "TaskUnreadable", message), 2
     else:
-        verdict = _verify_counting(task, environment, reset)
+        verdict = _on_its_schema(_verify_counting(task, environment, reset), task, environment)
     print(verdict.to_json(), flush=True)
     try:
         termination_log.write_text(verdict.to_json(), "utf-8")
@@ -111,7 +119,7 @@ def _verify_counting(
 ) -> Verdict:
     database_url, client = environment.get(_DATABASE_VARIABLE), Client.of(environment)
     show = _print_answer if task.show_answers else None
-    if database_url is None:
+    if database_url is None or not task.counts:
         return verify(task, client=client, show=show)
     prepare = None
     if task.reset is not None and reset is not None:
@@ -124,6 +132,16 @@ def _verify_counting(
             return verify(task, counter=counter, client=client, show=show, prepare=prepare)
     except Wrong as wrong:
         return wrong.verdict
+
+
+def _on_its_schema(verdict: Verdict, task: Task, environment: Mapping[str, str]) -> Verdict:
+    """Return a verdict with the schema that there is now, if all was right and it can be asked."""
+    database_url = environment.get(_DATABASE_VARIABLE)
+    if not verdict.ok or task.schema_query is None or database_url is None:
+        return verdict
+    from laptime.verification.schema import database_schema
+
+    return replace(verdict, schema=database_schema(database_url, task.schema_query))
 
 
 def _print_answer(answer: CheckedAnswer) -> None:

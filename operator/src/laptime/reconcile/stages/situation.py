@@ -359,6 +359,7 @@ class Situation:
         state: ServerState,
         problem: Problem | None = None,
         image: str | None = None,
+        schema: str | None = None,
     ) -> None:
         """Record what is known of a server's answers."""
         known = self._servers[name]
@@ -370,6 +371,7 @@ class Situation:
             image=image or known.image,
             image_id=known.image_id,
             tag_unknown=known.tag_unknown,
+            database_schema=schema or known.database_schema,
             leads_to=known.leads_to,
         )
 

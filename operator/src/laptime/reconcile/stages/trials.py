@@ -70,6 +70,7 @@ from laptime.reconcile.stages.side_services import fresh_components, side_proble
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tier_cpu import as_sized
 from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
+from laptime.reconcile.stages.verdicts import schema_in, verdict_in
 from laptime.reconcile.views import (
     SENDS,
     STUCK,
@@ -484,8 +485,18 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
             "lost_attempts": lost,
             "beside": attempt.beside,
             **_what_ran_where(situation, attempt, pods),
+            "database_schema": result.database_schema or _schema_of_script(pods["generator"]),
         }
     )
+
+
+def _schema_of_script(generators: Sequence[PodView]) -> str | None:
+    """Return the schema that what waits for the server of a script has found; None: it says none.
+
+    The script itself is given no database.
+    """
+    found = (schema_in(verdict_in([pod])) for pod in generators)
+    return next((schema for schema in found if schema is not None), None)
 
 
 def _pods(situation: Situation, attempt: Trial) -> dict[str, list[PodView]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from laptime.api.text import plain_tree
+from laptime.measure.generator import MAX_SCHEMA_LENGTH
 from laptime.reconcile.views import PodView
 
 
@@ -27,3 +28,9 @@ def parse_verdict(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) and "ok" in parsed else None
+
+
+def schema_in(verdict: Mapping[str, object] | None) -> str | None:
+    """Return what a verdict says of the schema of the database; None where it says nothing."""
+    said = (verdict or {}).get("schema")
+    return said if isinstance(said, str) and len(said) <= MAX_SCHEMA_LENGTH else None

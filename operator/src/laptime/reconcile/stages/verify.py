@@ -35,7 +35,7 @@ from laptime.reconcile.stages.servers import (
 from laptime.reconcile.stages.side_services import reset_again, side_problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tier_trouble
-from laptime.reconcile.stages.verdicts import verdict_in
+from laptime.reconcile.stages.verdicts import schema_in, verdict_in
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
@@ -83,7 +83,9 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
             return None
         pods = server_pods(situation, server, job_name)
         images = sorted({pod.image for pod in pods if pod.image})
-        situation.set_server(server, ServerState.VERIFIED, image=AND.join(images) or None)
+        situation.set_server(
+            server, ServerState.VERIFIED, image=AND.join(images) or None, schema=schema_in(verdict)
+        )
         if checked.image is not None:
             _know_which(situation, server, pods)
         return None
