@@ -55,7 +55,12 @@ BROKEN: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
         ("41", "somebody@example.com", "@example.com"),
     ),
     "wrong-order": (faulty("wrong-order"), "WrongAnswer", ("user_id",)),
-    "missing-field": (faulty("missing-field"), "WrongAnswer", ("username",)),
+    # That it is told so by a Secret is what shows that its value got there.
+    "missing-field": (
+        faulty("none", env=[{"name": "FAULT", "secret": "fault"}]),
+        "WrongAnswer",
+        ("username",),
+    ),
     "missing-statement": (
         faulty("none"),
         "StatementMissing",
@@ -75,6 +80,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
         {"preset": "axum-sqlx", "resources": {"cpu": "500"}},
         "Unschedulable",
         ("Insufficient cpu",),
+    ),
+    "secret-missing": (
+        {"preset": "axum-sqlx", "env": [{"name": "LICENCE", "secret": "licence"}]},
+        "SecretMissing",
+        (
+            'secret "licence" not found',
+            "kubectl create secret generic licence --from-literal=laptime-env-LICENCE=",
+        ),
     ),
 }
 
@@ -98,6 +111,8 @@ def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
             OWN,
             *({"name": name, **server} for name, (server, _, _) in BROKEN.items()),
         ]
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "fault"}}
+        cluster.apply({**secret, "stringData": {"laptime-env-FAULT": "missing-field"}})
         # One pair is compared: a machine that stands still is much of a second.
         loads = [{"name": "closed", "closed": {"connections": 4, "duration": "4s"}, "warmup": "1s"}]
         parts = {"loads": loads, "repetitions": 1, "startupTimeout": "15s", "baseline": "good"}

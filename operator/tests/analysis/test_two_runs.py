@@ -282,6 +282,26 @@ def test_what_variables_hold_is_not_said_and_no_setting_is_endless() -> None:
     assert what_differs(before, parallel) == ["the generator: parallelism 1 and 4"]
 
 
+def test_of_a_variable_in_a_secret_two_runs_are_compared_by_the_name_of_the_secret() -> None:
+    def of(**variable: str) -> BenchmarkRunSpec:
+        env = [{"name": "LICENCE", **variable}]
+        server = {"name": "mine", "image": "registry.example/shop:1", "env": env}
+        return BenchmarkRunSpec.model_validate(
+            {**ONE.to_wire(), "servers": [server], "baseline": None}
+        )
+
+    before = of(secret="licence-of-2026")
+    assert what_differs(before, of(secret="licence-of-2026")) == []
+    # As an API server stores it, which writes what is left out.
+    assert what_differs(before, of(secret="licence-of-2026", value="")) == []
+    assert what_differs(before, of(secret="licence-of-2027")) == [
+        "server mine: env.LICENCE.secret is another one"
+    ]
+    (said,) = what_differs(before, of(value="hunter2"))
+    assert "env.LICENCE.value is another one" in said
+    assert "hunter2" not in said
+
+
 def test_how_an_image_is_run_is_part_of_what_a_server_is() -> None:
     def of(**more: Any) -> BenchmarkRunSpec:
         server = {"name": "mine", "image": "registry.example/shop:1", **more}

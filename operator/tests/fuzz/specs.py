@@ -206,6 +206,10 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
             server.pop("preset", None)
             server.pop("service", None)
             server.setdefault("image", "registry.example/mine:1")
+        for variable in server.get("env", []):
+            if "secret" in variable and random.random() < 0.9:
+                # It has its value.
+                variable.pop("value", None)
     if random.random() < 0.9:
         # A shorter one ends most runs before their first trial.
         spec.pop("startupTimeout", None)

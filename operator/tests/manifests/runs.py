@@ -250,6 +250,10 @@ OWN = {
     "healthPath": "/actuator/health",
     "env": [{"name": "MODE", "value": "fast"}],
 }
+LICENSED = {
+    **OWN,
+    "env": [{"name": "MODE", "value": "fast"}, {"name": "LICENCE", "secret": "shop-licence"}],
+}
 
 SHOP = {
     "name": "shop",
@@ -303,7 +307,7 @@ ISOLATED = Placement.from_wire(
 SPECS: dict[str, dict[str, Any]] = {
     "full": {
         "scenario": "tiny",
-        "servers": [SYNC, AXUM, OWN],
+        "servers": [SYNC, AXUM, LICENSED],
         "topology": {
             "postgres": {"maxConnections": 1000, "resources": {"cpu": "1", "memory": "1Gi"}},
             "pgbouncer": {"poolMode": "transaction", "poolSize": 25},

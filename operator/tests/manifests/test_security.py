@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from laptime.api.crd import build_scenario_crd
-from laptime.api.server import EnvironmentVariable
+from laptime.api.server import SECRET_KEY_PREFIX, EnvironmentVariable
+from laptime.api.service import AUTHORIZATION_KEY
 from laptime.cli.generate import catalogue_crd
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.feeders import feeder_objects
@@ -199,29 +200,41 @@ def _secrets(node: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_no_key_of_a_secret_but_the_runs_own_reaches_an_image(spec: str) -> None:
+def test_no_key_of_a_secret_but_the_runs_own_and_what_is_there_for_it_reaches_an_image(
+    spec: str,
+) -> None:
     ctx = context(spec)
     for name, template, pod in pod_specs(objects(ctx)):
         labels = template["metadata"]["labels"]
-        driver = labels["laptime.dev/component"] in ("generator", "verifier")
-        client = {"shop-client"} if driver and labels["laptime.dev/server"] == "shop" else set()
+        component, server = labels["laptime.dev/component"], labels.get("laptime.dev/server")
+        named: set[str] = set()
+        if component in ("generator", "verifier") and server == "shop":
+            named = {"shop-client"}
+        elif (spec, component, server) == ("full", "server", "own"):
+            named = {"shop-licence"}
         own = {secret_name(ctx), services_secret_name(ctx)}
-        assert set(_secrets(pod)) <= own | client, name
+        assert set(_secrets(pod)) <= own | named, name
         assert "imagePullSecrets" not in pod, name
         assert "envFrom" not in str(pod), name
 
 
 def test_of_a_secret_that_a_run_names_only_what_was_put_there_for_runs_is_taken() -> None:
     """Its key has a name that nobody's has by chance, and no script can read it."""
-    found = [
-        one["valueFrom"]["secretKeyRef"]
-        for _, _, pod in pod_specs(objects(context("there")))
+    found = {
+        (one["name"], one["valueFrom"]["secretKeyRef"]["key"])
+        for spec in ("there", "full")
+        for _, _, pod in pod_specs(objects(context(spec)))
         for container in containers(pod)
         for one in container.get("env", [])
-        if one.get("valueFrom", {}).get("secretKeyRef", {}).get("name") == "shop-client"
-    ]
-    assert found
-    assert {one["key"] for one in found} == {"laptime-authorization"}
+        if one.get("valueFrom", {}).get("secretKeyRef", {}).get("name", "").startswith("shop-")
+    }
+    assert found == {
+        ("LAPTIME_AUTHORIZATION", AUTHORIZATION_KEY),
+        ("LICENCE", "laptime-env-LICENCE"),
+    }
+    # What was put there for a generator is no server's, whatever its variables are called.
+    assert AUTHORIZATION_KEY == "laptime-authorization"
+    assert not AUTHORIZATION_KEY.startswith(SECRET_KEY_PREFIX)
 
 
 def _fields(schema: Any) -> Iterator[str]:
@@ -237,8 +250,10 @@ def test_no_other_field_of_a_run_can_name_a_secret() -> None:
     names = set(_fields(spec))
     assert {"env", "value", "configMap"} <= names
     found = {name for name in names if "secret" in name.lower() or name.endswith("From")}
-    assert found == {"imagePullSecrets"}
+    assert found == {"imagePullSecrets", "secret"}
     assert set(_fields(spec["properties"]["imagePullSecrets"])) == {"name"}
+    env = spec["properties"]["servers"]["items"]["properties"]["env"]
+    assert list(_fields(spec)).count("secret") == list(_fields(env)).count("secret") == 1
     assert "credentials" in names
 
 

@@ -100,6 +100,27 @@ def test_a_server_may_be_told_its_database_in_its_own_words() -> None:
     )
 
 
+def test_a_variable_in_a_secret_can_be_named_wherever_it_stands() -> None:
+    spec = with_env(
+        {"name": "URL", "value": "https://$(API_KEY2)/$(licence)/$(SERVICE_TOKEN)?$(MODE)"},
+        {"name": "MODE", "value": "$$(API_KEY2)"},
+        {"name": "API_KEY2", "secret": "vendor"},
+        {"name": "licence", "secret": "shop"},
+        {"name": "SERVICE_TOKEN", "secret": "vendor"},
+    )
+    spec["servers"][2] |= {"command": ["/own"], "args": ["--key=$(API_KEY2)", "$(API_KEY)"]}
+    seen = server_environment(spec, "own")
+    key, token = "vendor/laptime-env-API_KEY2", "vendor/laptime-env-SERVICE_TOKEN"
+    assert (seen["API_KEY2"], seen["SERVICE_TOKEN"]) == (key, token)
+    assert seen["licence"] == "shop/laptime-env-licence"
+    assert seen["URL"] == f"https://{key}/shop/laptime-env-licence/{token}?$(MODE)"
+    assert seen["MODE"] == f"${key}"
+    (container,) = pod(spec, "own")["containers"]
+    assert [expand(word, seen) for word in container["args"]] == [f"--key={key}", "$(API_KEY)"]
+    names = [variable["name"] for variable in container["env"]]
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_what_a_server_may_name_is_what_it_is_told(name: str) -> None:
     ctx = context(name)

@@ -263,6 +263,28 @@ TOLD = (
             {"env": [{"name": "DB_NAME", "value": "$(DATABASE_NAME)"}]},
             "",
         ),
+        # What is in a Secret can be named, whatever it is called.
+        (
+            {"postgres": {}},
+            {
+                "env": [
+                    {"name": "URL", "value": "$(SERVICE_TOKEN)$(DATABASE_TOKEN)$(licence)"},
+                    {"name": "SERVICE_TOKEN", "secret": "vendor"},
+                    {"name": "DATABASE_TOKEN", "secret": "vendor"},
+                    {"name": "DATABASE_HOST", "secret": "vendor"},
+                    {"name": "licence", "secret": "vendor"},
+                ],
+                "command": ["/mine", "$(SERVICE_TOKEN)"],
+                "args": ["$(DATABASE_HOST)"],
+            },
+            "",
+        ),
+        (
+            {"postgres": {}},
+            {"env": [{"name": "DATABASE_HOST", "secret": "a"}], "args": ["$(DATABASE_PORT)"]},
+            "args[0]: there is no $(DATABASE_PORT): env sets DATABASE_HOST, and the four parts of "
+            "a database give way together: give yours another name",
+        ),
         (
             {},
             {"args": ["$(SERVICE_CACHE_HOST)"]},
@@ -276,6 +298,19 @@ def test_a_server_names_only_what_it_is_told(
     run = altered(spec("hello", {"name": "mine", "image": "mine:1", **server}), topology=topology)
     said = [one for one in misfits(run, scenarios()["hello"]) if one.startswith("server")]
     assert said == ([f"server mine: {expected}"] if expected else [])
+
+
+def test_what_a_preset_is_judged_by_is_in_no_secret() -> None:
+    def said_of(**variable: str) -> list[str]:
+        env = [{"name": "DATABASE_ACCESS", **variable}]
+        starlette = {"name": "mine", "preset": "starlette", "env": env}
+        return misfits(spec("hello", starlette), scenarios()["hello"])
+
+    assert said_of(value="sync") == []
+    assert said_of(secret="vendor") == [
+        "server mine: env.DATABASE_ACCESS: what limits preset starlette is judged by its value: "
+        "write it at value, and no secret"
+    ]
 
 
 def test_where_a_scenario_has_no_services_that_is_said() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.loads import Load
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.reconcile.diagnose import Part, diagnose, late, taken_away, words_lost
 from laptime.reconcile.fault import whose_fault
-from laptime.reconcile.views import Hearing, pod_view
+from laptime.reconcile.views import Hearing, pod_view, with_secret_keys
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = CREATED + timedelta(seconds=40)
@@ -380,6 +381,70 @@ def test_of_an_image_whose_user_is_no_number_it_is_said_what_to_write() -> None:
     assert problem.message.endswith("not found")
 
 
+SHOP = {"name": "shop", "port": 80, "credentials": "shop-client"}
+OTHER = {"name": "OTHER", "secret": "vendor"}
+LICENSED = [
+    {"name": "MODE", "value": "fast"},
+    {"name": "KEY", "secret": "vendor"},
+    {"name": "LICENCE", "secret": "licence"},
+    {"name": "TOKEN", "secret": "vendor"},
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        (
+            'secret "vendor" not found',
+            "There is no Secret vendor in the run's namespace: make it, with what the run takes of "
+            "it, by kubectl create secret generic vendor --from-literal=laptime-env-KEY='…' "
+            "--from-literal=laptime-env-TOKEN='…'",
+        ),
+        (
+            "couldn't find key laptime-env-TOKEN in Secret bench/vendor",
+            "Secret vendor in the run's namespace has no key laptime-env-TOKEN, and the run takes "
+            'no other for this: add it by kubectl patch secret vendor -p \'{"stringData": '
+            '{"laptime-env-TOKEN": "…"}}\'',
+        ),
+        (
+            'secret "shop-client" not found',
+            "There is no Secret shop-client in the run's namespace: make it, with what the run "
+            "takes of it, by kubectl create secret generic shop-client "
+            "--from-literal=laptime-authorization='…'",
+        ),
+        # That of the run itself is for nobody else to make.
+        ('secret "demo-database-0a1b2c3d" not found', ""),
+        ("couldn't find key password in Secret bench/demo-database-0a1b2c3d", ""),
+        ("couldn't find key laptime-env-OTHER in Secret bench/vendor", ""),
+    ],
+)
+def test_of_a_secret_that_is_missing_it_is_said_how_to_make_it(said: str, advice: str) -> None:
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "hello",
+            "servers": [
+                {"name": "mine", "image": "mine:1", "env": LICENSED},
+                {"name": "shop", "service": SHOP},
+                {"name": "other", "image": "mine:1", "env": [OTHER]},
+            ],
+            "loads": [FIXED.to_wire()],
+        }
+    )
+    manifest = pod(waiting("CreateContainerConfigError", said))
+    manifest["metadata"]["labels"]["laptime.dev/server"] = "shop" if "shop" in said else "mine"
+    seen = with_secret_keys(pod_view(manifest), spec)
+    problem = diagnose("server mine", [seen], LATER)
+    assert problem is not None
+    words = f"the container of server mine cannot be created: {said}"
+    assert problem.message == (f"{words}. {advice}" if advice else words)
+    # It may be made yet, but not for ever.
+    assert problem.fatal is False
+    over = late("server mine", [seen], {"p": HEARD}, 30.0, LATER)
+    assert over is not None
+    assert (over.reason, over.fatal) == (problem.reason, True)
+    assert problem.reason == ("SecretMissing" if advice else "ContainerConfigInvalid")
+
+
 def test_a_container_that_was_started_again_and_never_told_why_was_lost_by_its_node() -> None:
     """So it is where the container runtime was killed: the kubelet has no end to tell."""
     begun = pod_view(pod(container(RUNNING, restartCount=1)))
@@ -570,7 +635,8 @@ def test_who_answers_for_what_else_happened(
 
 
 @pytest.mark.parametrize(
-    "reason", ["ImagePullFailed", "Unschedulable", "PodRefused", "ContainerConfigInvalid"]
+    "reason",
+    ["ImagePullFailed", "Unschedulable", "PodRefused", "ContainerConfigInvalid", "SecretMissing"],
 )
 def test_a_pod_that_never_could_be_made_is_what_the_run_asks_for(reason: str) -> None:
     assert whose_fault(reason, Part.SERVER, once_well=False) is Fault.RUN

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,10 @@ from laptime.api.topology import HAProxy
 from laptime.catalog import scenarios
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
+from .api_server import ApiServer
+from .nodes import working
+from .test_controller import operating, run_manifest
+from .test_controller import until as eventually
 from .test_deadlines import over, until
 from .test_decide import MANY_PASSES, spec_of
 from .world import World
@@ -363,13 +368,20 @@ def test_a_database_that_is_never_reached_ends_the_run_and_says_so() -> None:
 AWAY = "HEAD https://harbor.example/v2/mine/manifests/1: 503 Service Unavailable"
 
 
-def pull_in_vain(world: World, words: str, seconds: float) -> timedelta:
+def pull_in_vain(
+    world: World,
+    words: str,
+    seconds: float,
+    reason: str = "ErrImagePull",
+    secret_keys: tuple[tuple[str, str], ...] = (),
+) -> timedelta:
     """Have the first server's image not be had for so long; return until when it was tried.
 
-    What the verifier says meanwhile is that nobody answers.
+    What the verifier says meanwhile is that nobody answers. With another `reason` it is that for
+    which its container is not made.
     """
     world.verdicts["s0"] = {"ok": False, "reason": "NotReachable", "message": "nobody is there"}
-    waiting = ContainerView("server", waiting_reason="ErrImagePull", waiting_message=words)
+    waiting = ContainerView("server", waiting_reason=reason, waiting_message=words)
     began = None
     while began is None or world.now - began <= timedelta(seconds=seconds):
         world.step()
@@ -380,7 +392,12 @@ def pull_in_vain(world: World, words: str, seconds: float) -> timedelta:
             if one.component == "server" and one.server == "s0":
                 began = began or world.now
                 world.pods[name] = replace(
-                    one, ready=False, last_started=None, phase="Pending", containers=(waiting,)
+                    one,
+                    ready=False,
+                    last_started=None,
+                    phase="Pending",
+                    containers=(waiting,),
+                    secret_keys=secret_keys,
                 )
         assert world.passes < MANY_PASSES
     world.verdicts.clear()
@@ -417,6 +434,61 @@ def test_an_image_that_a_registry_has_not_is_waited_for_no_longer_than_a_start()
     world = World(spec_of(2, 1, 1), Random(1))
     assert pull_in_vain(world, "registry.example/mine:1: not found", 400) < timedelta(seconds=45)
     assert first_and_second(world)[0] == (ServerState.FAILED, "ImagePullFailed")
+
+
+NO_LICENCE = ('secret "licence" not found', "CreateContainerConfigError")
+LICENCE = (("licence", "laptime-env-LICENCE"),)
+
+
+def test_a_secret_that_is_not_there_is_said_while_it_can_still_be_made() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    words, reason = NO_LICENCE
+    pull_in_vain(world, words, 5, reason, LICENCE)
+    assert state_of_first(world)[0] is ServerState.PENDING
+    progress = world.run.status.condition(ConditionType.PROGRESSING)
+    assert progress is not None
+    assert progress.reason == "SecretMissing"
+
+
+def test_a_secret_that_is_never_made_costs_its_server_and_not_the_run() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    words, reason = NO_LICENCE
+    assert pull_in_vain(world, words, 400, reason, LICENCE) < timedelta(seconds=45)
+    until(world, over)
+    assert first_and_second(world) == [
+        (ServerState.FAILED, "SecretMissing"),
+        (ServerState.VERIFIED, None),
+    ]
+    assert len(world.results_written) == 1
+
+
+async def test_what_a_run_names_of_a_secret_is_said_where_a_kubelet_does_not_find_it() -> None:
+    def without_it(pod: dict[str, Any]) -> None:
+        part, container = pod["metadata"]["labels"], pod["spec"]["containers"][0]
+        state: dict[str, Any] = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        if part["laptime.dev/component"] == "server":
+            assert "laptime-env-LICENCE" in json.dumps(container["env"])
+            state = {"waiting": dict(zip(("message", "reason"), NO_LICENCE, strict=True))}
+        elif part["laptime.dev/component"] != "verifier":
+            return
+        status = {"name": container["name"], "ready": False, "state": state}
+        pod["status"] |= {"phase": "Pending", "conditions": [], "containerStatuses": [status]}
+
+    def said() -> dict[str, Any]:
+        (run,) = server.of("BenchmarkRun")
+        conditions = (run.get("status") or {}).get("conditions") or []
+        found: dict[str, Any] = next(
+            (one for one in conditions if one["type"] == "Progressing"), {}
+        )
+        return found
+
+    server, spec = ApiServer(), spec_of(1, 1, 1).to_wire()
+    spec["servers"][0]["env"] = [{"name": "LICENCE", "secret": "licence"}]
+    server.add({**run_manifest("licensed"), "spec": spec})
+    async with operating(server), working(server) as nodes:
+        nodes.admission = without_it
+        await eventually(lambda: said().get("reason") == "SecretMissing")
+    assert "licence --from-literal=laptime-env-LICENCE='…'" in said()["message"]
 
 
 def test_a_reset_that_postgres_refuses_ends_the_run_and_blames_no_server() -> None:

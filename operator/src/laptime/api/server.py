@@ -8,16 +8,29 @@ from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.names import IMAGE, ServerName, variable_name
 from laptime.api.program import Folders, UserId, Words
 from laptime.api.resources import Resources
-from laptime.api.service import HEALTH_PATH, Service
+from laptime.api.service import AUTHORIZATION_KEY, HEALTH_PATH, Service
 from laptime.api.topology import OwnTopology
 
 HEALTH_PATH_FORM = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
 """Of an image. It stands in the configuration of HAProxy, where other characters mean something."""
+SECRET_KEY_PREFIX = "laptime-env-"
+"""How keys begin that a server can have of a Secret. None does by chance: what whoever writes runs
+can take out of Secrets was put there for runs."""
 
 
 class EnvironmentVariable(Model):
     """One environment variable of a server under test."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.secret) || self.value == ''",
+                "write either value or secret (the name of a Secret that has it), not both: beside "
+                "secret leave value out",
+                ".value",
+            )
+        )
+    )
     name: str = variable_name(
         rule(
             "!(self in ['PORT', 'DATABASE_URL', 'DATABASE_PASSWORD', 'DATABASE_CONNECTIONS', "
@@ -30,9 +43,28 @@ class EnvironmentVariable(Model):
         "",
         description="Its value. $(DATABASE_HOST), $(PORT) and their like stand for what the server "
         "is told (see docs/servers.md), $(SERVICE_CACHE_HOST) and its like for services of the "
-        "scenario; every other $ for itself.",
+        "scenario, $(LICENCE) for a variable LICENCE of env that is in a secret; every other $ for "
+        "itself.",
         max_length=8192,
     )
+    secret: str | None = Field(
+        None,
+        description="Name of a Secret in the namespace of the run, which has the value instead: at "
+        "its key laptime-env-LICENCE that of the variable LICENCE (see docs/servers.md).",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "must be the name of a Secret in the namespace of the run, such as shop-licence",
+            ),
+            minLength=1,
+            maxLength=253,
+        ),
+    )
+
+    @property
+    def secret_key(self) -> str:
+        """The key of its Secret that has the value."""
+        return f"{SECRET_KEY_PREFIX}{self.name}"
 
 
 class Server(Model):
@@ -167,6 +199,14 @@ class Server(Model):
     def deployed(self) -> bool:
         """Whether Laptime deploys it; else it is there already, and stays as it is."""
         return self.service is None
+
+    @property
+    def secret_keys(self) -> list[tuple[str, str]]:
+        """The Secrets that it names, but those to pull with, each with the key that is taken."""
+        found = [(one.secret, one.secret_key) for one in self.env if one.secret is not None]
+        if self.service is not None and self.service.credentials is not None:
+            found.append((self.service.credentials, AUTHORIZATION_KEY))
+        return found
 
     @property
     def health(self) -> str:

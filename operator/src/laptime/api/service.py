@@ -8,6 +8,8 @@ from laptime.api.base import Model, rule, rules
 
 HEALTH_PATH = "/healthz"
 """What a server answers with 200 when it serves, unless the run says otherwise."""
+AUTHORIZATION_KEY = "laptime-authorization"
+"""Of a Secret. Nobody has it by chance: what a run can send was meant to be sent by runs."""
 _NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _KEY = "^[-._a-zA-Z0-9]+$"
 

@@ -309,6 +309,11 @@ class Preset(Model):
         """Return the processes of a server of this preset, each with a pool of its own."""
         return 1 if self.workers_are_threads else server.worker_count
 
+    @property
+    def judged_by(self) -> set[str]:
+        """The variables by whose values it is known how many requests a worker works on at once."""
+        return {name for one in self.requests_at_once for name in one.env}
+
     def requests_at_once_of(self, server: Server, endpoint: str) -> int | None:
         """Return how many of these requests one worker works on at once; None: no fixed number."""
         env = {one.name: one.value for one in server.env}

@@ -26,12 +26,12 @@ def reference_problems(
 ) -> Iterator[str]:
     """Yield what a text names of services that there is not, with what there is.
 
-    `told` are the variables of the contract, for a server: None, or why there is no such one.
+    `told` is what else a server may name: None, or why there is no such one.
     """
     known = [name for one in services for name in one.variables]
     passwords = {one.variable("PASSWORD"): one.name for one in services}
     for name in dict.fromkeys(_REFERENCE.findall(text)):
-        if name in known:
+        if name in known or told.get(name, "") is None:
             continue
         if not name.startswith("SERVICE_"):
             yield from _of_the_contract(place, name, told)

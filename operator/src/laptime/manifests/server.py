@@ -15,6 +15,7 @@ from laptime.manifests.pods import (
     pod_address_variable,
     pod_spec,
     resources,
+    secret_variable,
     service,
     startup_probe,
     variable,
@@ -26,7 +27,7 @@ from laptime.manifests.sqlite import URL, sqlite_containers, sqlite_mounts, sqli
 from laptime.manifests.upstream import upstream_url
 from laptime.plan import profile_name
 from laptime.plan.pools import pool_name
-from laptime.plan.told import given_way, told
+from laptime.plan.told import given_way, nameable, told
 
 _PROFILE_PORTS = (6060, 6061)
 """The first that the server itself does not listen on."""
@@ -166,11 +167,16 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
     return [
         # Before what refers to them.
         *(one for one in environment if one["name"] not in left_out),
-        *({"name": one.name, "value": expand(one.value)} for one in own),
+        *(
+            secret_variable(one.name, one.secret, one.secret_key)
+            for one in own
+            if one.secret is not None
+        ),
+        *({"name": one.name, "value": expand(one.value)} for one in own if one.secret is None),
     ]
 
 
 def _expanding(ctx: RunContext, server: Server) -> Callable[[str], str]:
-    """Return what leaves to the kubelet what a server's texts name of what it is told."""
-    names = {name for name, lacking in told(ctx.spec, server).items() if lacking is None}
+    """Return what leaves to the kubelet what a server's texts may name."""
+    names = {name for name, lacking in nameable(ctx.spec, server).items() if lacking is None}
     return partial(expanded, names=names)

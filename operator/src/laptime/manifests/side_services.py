@@ -36,7 +36,7 @@ from laptime.manifests.secret import owning, services_owner, services_secret_nam
 from laptime.manifests.undisturbed import pod_template
 
 _LATE_SECONDS = 30
-_REFERENCE = re.compile(r"[$][$][(]([A-Z0-9_]+)[)]")
+_REFERENCE = re.compile(r"[$][$][(]([A-Za-z0-9_]+)[)]")
 
 
 def side_service_name(ctx: RunContext, one: SideService) -> str:

@@ -6,7 +6,7 @@ Nothing of it is made, changed or labelled: all that is here are parts of the ru
 from __future__ import annotations
 
 from laptime.api.server import Server
-from laptime.api.service import Service
+from laptime.api.service import AUTHORIZATION_KEY, Service
 from laptime.manifests.context import (
     COMPONENT_LABEL,
     SERVER_LABEL,
@@ -18,8 +18,6 @@ from laptime.manifests.context import (
 )
 from laptime.manifests.pods import config_volume, secret_variable, variable
 
-AUTHORIZATION_KEY = "laptime-authorization"
-"""Of a Secret. Nobody has it by chance: what a run can send was meant to be sent by runs."""
 AUTHORIZATION_VARIABLE = "LAPTIME_AUTHORIZATION"
 
 _CA_FOLDER = "/etc/laptime/ca"

@@ -19,7 +19,7 @@ from laptime.plan.pools import (
 )
 from laptime.plan.profiles import profile_load
 from laptime.plan.sessions import shape_problem, thinking_problem
-from laptime.plan.told import texts, told
+from laptime.plan.told import nameable, texts
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -195,12 +195,17 @@ def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
     """Yield which texts of servers name variables that there are not, and which are services'."""
     ours = {name: one.name for one in scenario.services for name in one.variables}
     for server in spec.servers:
-        known = told(spec, server)
+        known, preset = nameable(spec, server), presets().get(server.preset or "")
         for place, text in texts(server):
             yield from reference_problems(
                 f"server {server.name}: {place}", text, scenario.services, known
             )
         for one in server.env:
+            if preset is not None and one.secret is not None and one.name in preset.judged_by:
+                yield (
+                    f"server {server.name}: env.{one.name}: what limits preset {preset.name} is "
+                    "judged by its value: write it at value, and no secret"
+                )
             if one.name in ours:
                 yield (
                     f"server {server.name}: env.{one.name}: Laptime sets it, since scenario "

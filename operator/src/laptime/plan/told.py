@@ -23,8 +23,17 @@ def given_way(server: Server) -> set[str]:
     return set().union(*(names for names in _GIVES_WAY if names & own))
 
 
+def nameable(spec: BenchmarkRunSpec, server: Server) -> dict[str, str | None]:
+    """Return what $(NAME) stands for in texts of a server: None, or why there is no such one.
+
+    Beside what it is `told`, what `env` has of Secrets: nobody could write that there himself.
+    """
+    in_secrets = [one.name for one in server.env if one.secret is not None]
+    return {**told(spec, server), **dict.fromkeys(in_secrets)}
+
+
 def told(spec: BenchmarkRunSpec, server: Server) -> dict[str, str | None]:
-    """Return the variables that $(NAME) stands for: None, or why this server has no such one."""
+    """Return the variables of the contract: None, or why $(NAME) stands for no such one here."""
     topology = spec.topology
     no_postgres = no_database = None
     if topology.sqlite:

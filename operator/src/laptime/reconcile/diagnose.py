@@ -19,7 +19,14 @@ from laptime.manifests.image_files import CARRIER_CONTAINER
 from laptime.manifests.placement import part_of
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place
-from laptime.reconcile.views import IMAGE_REASONS, ContainerView, Hearing, PodView, WorkloadView
+from laptime.reconcile.views import (
+    CONFIG_REASONS,
+    IMAGE_REASONS,
+    ContainerView,
+    Hearing,
+    PodView,
+    WorkloadView,
+)
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
 # image that failed to pull once. Before this age, only what cannot mend itself is a problem.
@@ -33,7 +40,11 @@ _HEARD_SECONDS = 2.5
 _TOLD_SECONDS = 5.0
 """So long after a restart a kubelet may not have said yet how the container ended before."""
 
-_CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+# How a kubelet says what of a Secret a variable should have, and is not there.
+_NO_SECRET = re.compile(r'secret "([^"\s]+)" not found')
+_NO_KEY = re.compile(r"couldn't find key (?P<key>\S+) in Secret [^/\s]+/(?P<secret>\S+)")
+_MOST_KEYS = 8
+"""Of one Secret in one message."""
 # How a kubelet says that a pod has written more than it may; all else it evicts for is its node's
 # lack, while it runs or before it is admitted.
 _WROTE_TOO_MUCH = re.compile(
@@ -478,18 +489,18 @@ def _diagnose_container(
             f"{container.waiting_message or waiting}. {_what_to_pull_with(pod)}",
             passes=may_be_pulled_yet(pod, container),
         )
-    if waiting in _CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
+    if waiting in CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
         return Problem(
             "DiskFull",
             f"the container of {what} cannot be created, no space is left: look at the disk of "
             f"node {pod.node}",
         )
-    if waiting in _CONFIG_REASONS:
-        return Problem(
-            "ContainerConfigInvalid",
-            f"the container of {what} cannot be created: {container.waiting_message or waiting}"
-            f"{_user_to_write(container.waiting_message)}",
-        )
+    if waiting in CONFIG_REASONS:
+        said = container.waiting_message or waiting
+        words = f"the container of {what} cannot be created: {said}"
+        if secret := _secret_to_make(pod, said):
+            return Problem("SecretMissing", f"{words}. {secret}")
+        return Problem("ContainerConfigInvalid", f"{words}{_user_to_write(said)}")
     if container.exit_reason == "OOMKilled" and not container.limited:
         return Problem(
             "NodeOutOfMemory",
@@ -564,9 +575,29 @@ def _what_to_pull_with(pod: PodView) -> str:
     )
 
 
-def _user_to_write(said: str | None) -> str:
+def _secret_to_make(pod: PodView, said: str) -> str | None:
+    """Return how to make what a run takes of a Secret; None: it is not that which is missing."""
+    no_secret, no_key = _NO_SECRET.search(said), _NO_KEY.search(said)
+    if no_secret and (keys := [key for secret, key in pod.secret_keys if secret == no_secret[1]]):
+        # What it lacks then, the kubelet says one after the other.
+        literals = " ".join(f"--from-literal={key}='…'" for key in keys[:_MOST_KEYS])
+        return (
+            f"There is no Secret {no_secret[1]} in the run's namespace: make it, with what the run "
+            f"takes of it, by kubectl create secret generic {no_secret[1]} {literals}"
+        )
+    if no_key and (no_key["secret"], no_key["key"]) in pod.secret_keys:
+        patch = f'{{"stringData": {{"{no_key["key"]}": "…"}}}}'
+        return (
+            f"Secret {no_key['secret']} in the run's namespace has no key {no_key['key']}, and the "
+            f"run takes no other for this: add it by kubectl patch secret {no_key['secret']} -p "
+            f"'{patch}'"
+        )
+    return None
+
+
+def _user_to_write(said: str) -> str:
     """Return what to write where a kubelet cannot tell that an image does not run as root."""
-    if "runAsNonRoot" not in (said or ""):
+    if "runAsNonRoot" not in said:
         return ""
     return ". No container runs as root: give its image a numeric USER, or write user beside image"
 

@@ -59,6 +59,7 @@ from laptime.reconcile.views import (
     hash_by_name,
     job_view,
     pod_view,
+    with_secret_keys,
 )
 
 GENERATOR_CONTAINER = "k6"
@@ -287,7 +288,8 @@ async def observe(
         for metadata in (*archived.values(), *(m["metadata"] for m in config_maps))
         if known_as(metadata) in planned
     }
-    told = await memory.last_words.look(map(pod_view, pods), context.scenario)
+    views = (with_secret_keys(pod_view(one), run.spec) for one in pods)
+    told = await memory.last_words.look(views, context.scenario)
     seen = await memory.pull_secrets.look(kube, run.namespace, told)
     moment = time.monotonic()
     pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now, moment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -34,6 +34,8 @@ _Model = TypeVar("_Model", bound=pydantic.BaseModel)
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 """How kubelets say that an image cannot be had."""
+CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+"""How they say that a container cannot be made as it is asked for."""
 STUCK_SECONDS = 120.0
 """A pod that should have ended for so long is on a node that is gone."""
 
@@ -104,6 +106,8 @@ class PodView:
     # With which Secrets it pulls, and which of them are not there, where it cannot.
     pull_secrets: tuple[str, ...] = ()
     missing_secrets: tuple[str, ...] = ()
+    # Which keys of which Secrets its run names for it, where a container of it cannot be made.
+    secret_keys: tuple[tuple[str, str], ...] = ()
     # What of it the cluster has changed.
     altered: Altered = UNALTERED
     # CPU of the main container, in cores: limit, request, and which limit its kubelet has set.
@@ -598,6 +602,14 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         observed_generation=status.get("observedGeneration"),
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
+
+
+def with_secret_keys(pod: PodView, spec: BenchmarkRunSpec) -> PodView:
+    """Return a pod with what the run names of Secrets for it, where it is not made as asked for."""
+    if not any(one.waiting_reason in CONFIG_REASONS for one in pod.containers):
+        return pod
+    keys = (pair for one in spec.servers if one.name == pod.server for pair in one.secret_keys)
+    return replace(pod, secret_keys=tuple(keys))
 
 
 def _cpu(container: Mapping[str, Any], kind: str) -> float | None:

@@ -117,6 +117,16 @@ PODS = Section(
             once_well=True,
         ),
         Reason(
+            "SecretMissing",
+            "a Secret of the namespace that the run names in `env` of a server or in `credentials` "
+            "of a service is not there, or has not the key that runs take of it; the message has "
+            "both",
+            "make it by the kubectl command in the message "
+            "([variables from a Secret](servers.md#from-a-secret))",
+            blame=Fault.CLUSTER,
+            once_well=True,
+        ),
+        Reason(
             "NotReady",
             "its container runs and `/healthz`, or its `healthPath`, does not answer 200 in time",
             "look at its log; listen on `0.0.0.0:$PORT` (of IPv6 `[::]:$PORT`); write the "
