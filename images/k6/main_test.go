@@ -268,6 +268,27 @@ func TestATargetWithCredentialsACertificateAndAHealthPathOfItsOwn(t *testing.T) 
 	}
 }
 
+func TestATargetThatSaysAtAnotherPortThatItServes(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	health := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) < 3 || r.URL.Path != "/ready" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	text := fmt.Sprintf(`{"trial":"t","target":%q,"healthPath":"/ready","healthTarget":%q,"waitSeconds":5,
+		"requests":[{"name":"a","path":"/"}],"load":{"closed":{"connections":2,"requests":100,"keepAlive":true}}}`, server.URL, health.URL)
+	out := k6(t, []string{"LAPTIME_TRIAL=" + text}, nil, "trial.js")
+	if out.result == nil {
+		t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	answers := out.result.Phases["measured"].Responses
+	if answers != 100 || server.requests.Load() != 100 || server.probes.Load() != 0 || asked.Load() != 3 {
+		t.Errorf("%d answers to %d requests, health asked for %d times", answers, server.requests.Load(), asked.Load())
+	}
+}
+
 func TestEveryPreparedIdIsUsedAtMostOnceWarmupIncluded(t *testing.T) {
 	t.Parallel()
 	var lock sync.Mutex

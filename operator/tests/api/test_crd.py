@@ -214,6 +214,14 @@ def refusals(**spec: Any) -> list[str]:
     return rule_violations(SCHEMA, {"metadata": {"name": "r"}, "spec": {**RUN, **spec}})
 
 
+def test_only_an_image_has_a_health_port() -> None:
+    apart = {"name": "a", "healthPort": 9001}
+    assert refusals(servers=[{**apart, "image": "registry.example/own:1"}]) == []
+    for other in ({"preset": "axum-sqlx"}, {"service": {"name": "shop", "port": 80}}):
+        (said,) = refusals(servers=[{**apart, **other}])
+        assert "healthPort goes with image" in said
+
+
 def test_an_endpoint_named_twice_is_refused() -> None:
     def named(*endpoints: str) -> list[str]:
         return refusals(loads=[{**RUN["loads"][0], "endpoints": list(endpoints)}])

@@ -164,7 +164,7 @@ class _Maker:
         return f"{round(seconds * 1e6)}us" if "(us|ms)" in rule else f"{math.ceil(seconds * 1e3)}ms"
 
 
-_OF_AN_IMAGE = ("image", "port", "healthPath", "command", "args", "user", "writable")
+_OF_AN_IMAGE = ("image", "port", "healthPath", "healthPort", "command", "args", "user", "writable")
 
 _MATCHES = re.compile(r"self\.matches\('([^']+)'\)")
 # Patterns by how they begin: a new one in the schema needs texts here.

@@ -25,7 +25,7 @@ from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.plan import Places, load_problem, plan_profiles, plan_trials
-from tests.manifests.runs import ISOLATED, context, side_objects
+from tests.manifests.runs import ISOLATED, OWN, SPECS, context, side_objects
 
 GOLDEN = Path(__file__).parent / "golden"
 DOCUMENTS = Path(__file__).parents[3] / "images/k6/internal/spec/testdata/operator.json"
@@ -128,7 +128,8 @@ def test_manifests_are_as_committed(name: str) -> None:
 
 def test_the_generator_is_tested_with_documents_that_it_is_given() -> None:
     """What is written here images/k6/internal/spec/operator_test.go understands."""
-    ctx = context("sessions")
+    # All that a generator is told of.
+    ctx = context({**SPECS["sessions"], "servers": [{**OWN, "healthPort": 9001}]})
     many = {"closed": ClosedLoad(connections=8, requests=10**6)}
     problem = load_problem(ctx.spec.load("all").model_copy(update=many), ctx.scenario)
     found = re.search(r"send at most (\d+)", problem or "")

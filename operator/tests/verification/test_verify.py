@@ -483,6 +483,40 @@ def test_what_cannot_be_reached_in_time_is_said() -> None:
     assert found.message.endswith("(waited 0.1s)")
 
 
+def test_what_is_healthy_at_another_port_is_only_connected_to_before_it_is_checked() -> None:
+    def never(asked: int) -> Answer:
+        raise AssertionError("nobody asks the target for its health")
+
+    def late(asked: int) -> Answer:
+        return (200 if asked > 2 else 503), "text/plain", b""
+
+    with server(health=never) as target, server(health=late) as health:
+        task = Task(target=target, health_target=health, wait_seconds=60, checks=[CHECK])
+        assert verify(task) == Verdict(True, "AnswersRight", "1 check passed")
+        # What a script is going to ask is waited for, and asked for nothing.
+        assert verify(task.model_copy(update={"checks": []})).ok
+
+
+def test_what_is_not_healthy_at_another_port_is_named_with_it() -> None:
+    with server() as target, server(health=lambda _: (503, "text/plain", b"")) as health:
+        task = Task(target=target, health_target=health, wait_seconds=0.1, checks=[CHECK])
+        found = verify(task)
+    assert (found.reason, found.message) == (
+        "NotReady",
+        f"GET {health}/healthz answers 503, expected 200 (waited 0.1s)",
+    )
+
+
+def test_what_is_healthy_and_takes_no_connections_is_not_ready() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    target = f"http://127.0.0.1:{port}"
+    with server() as health:
+        found = verify(Task(target=target, health_target=health, wait_seconds=0.5, checks=[CHECK]))
+    assert (found.ok, found.reason) == (False, "NotReachable")
+    assert found.message.startswith(target)
+
+
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 def test_an_answer_is_compressed_where_the_scenario_asks_for_it(encoding: str | None) -> None:
     # As under load, where nobody adds a field of his own.

@@ -79,6 +79,23 @@ def test_a_server_that_nobody_reaches_over_http2_is_named_so() -> None:
     assert "waited 0.2s" in verdict.message
 
 
+def test_a_server_of_http2_alone_is_checked_where_another_port_says_that_it_serves() -> None:
+    with http2_server(right) as target, server() as health:
+        verdict = verify(
+            Task(target=target, health_target=health, checks=[CHECK], protocols=[Protocol.HTTP2])
+        )
+    assert verdict == Verdict(True, "AnswersRight", "1 check passed, over HTTP/2")
+
+
+def test_a_server_of_http1_with_a_health_port_is_told_what_to_write() -> None:
+    with server() as target, server() as health:
+        verdict = verify(
+            Task(target=target, health_target=health, checks=[CHECK], protocols=[Protocol.HTTP2])
+        )
+    assert verdict.reason == "WrongProtocol"
+    assert verdict.message.startswith("it answers over HTTP/1.1, and does not answer over HTTP/2")
+
+
 @pytest.mark.parametrize("chosen", ["h2", "http/1.1"])
 def test_with_tls_the_server_chooses(tmp_path: Path, chosen: str) -> None:
     certificate, key = tmp_path / "ca.crt", tmp_path / "key"

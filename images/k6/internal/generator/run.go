@@ -144,7 +144,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 		reset <- restore(ctx, url, trial.ResetStatements)
 	}()
 	server := readiness.Server{
-		Target: trial.Target, Path: trial.HealthPath, Authorization: trial.Authorization(), TLS: trial.Secured(),
+		Target: trial.Target, Health: trial.HealthTarget, Path: trial.HealthPath, Authorization: trial.Authorization(), TLS: trial.Secured(),
 		HTTP2: trial.Load.HTTP2(), Streams: max(trial.Load.Streams, 1),
 	}
 	addresses, err := readiness.Wait(ctx, server, spec.Seconds(trial.WaitSeconds))

@@ -103,6 +103,9 @@ func greets(ctx context.Context, base *url.URL, server Server) error {
 		return err
 	}
 	frame, err := framer.ReadFrame()
+	if errors.Is(err, http2.ErrFrameTooLarge) {
+		return fmt.Errorf("%w: %s does not answer over HTTP/2: %w; %s", ErrProtocol, server.Target, err, insteadOf(server))
+	}
 	if err != nil {
 		return err
 	}

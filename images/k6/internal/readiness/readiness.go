@@ -29,6 +29,7 @@ var ErrNotReachable = errors.New("target not reachable")
 // Server is whom to ask whether it serves.
 type Server struct {
 	Target        string      // such as http://server:8080
+	Health        string      // where Path is asked over HTTP/1.1, such as http://server:9001; empty: at Target
 	Path          string      // what answers 200 once it serves, such as /healthz
 	Authorization string      // that header; empty: none
 	TLS           *tls.Config // nil: none
@@ -37,7 +38,7 @@ type Server struct {
 }
 
 // Wait polls the server until it answers 200, at most wait long, and gives the addresses
-// that the name resolved to: later requests go there without asking the DNS again.
+// that the name of the target resolved to: later requests go there without asking the DNS again.
 func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrPort, error) {
 	base, err := url.Parse(server.Target)
 	if err != nil {
@@ -46,10 +47,7 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 	deadline := time.Now().Add(wait)
 	for {
 		began := time.Now()
-		addresses, err := probe(ctx, base, server)
-		if server.HTTP2 {
-			err = overHTTP2(ctx, base, server, err)
-		}
+		addresses, err := serves(ctx, base, server)
 		if err == nil || errors.Is(err, ErrProtocol) {
 			return addresses, err
 		}
@@ -57,7 +55,7 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 			return nil, ctx.Err()
 		}
 		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("%w: %s%s did not answer 200 within %s: %w", ErrNotReachable, server.Target, server.Path, wait, err)
+			return nil, fmt.Errorf("%w: %s within %s: %w", ErrNotReachable, server.failing(), wait, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -65,6 +63,45 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 		case <-time.After(time.Until(began.Add(pollEvery))):
 		}
 	}
+}
+
+func (s *Server) failing() string {
+	if s.Health == "" {
+		return fmt.Sprintf("%s%s did not answer 200", s.Target, s.Path)
+	}
+	return fmt.Sprintf("%s%s did not answer 200, or %s took no connection,", s.Health, s.Path, s.Target)
+}
+
+// serves asks once whether a load can be sent, and gives the addresses of the target.
+func serves(ctx context.Context, base *url.URL, server Server) ([]netip.AddrPort, error) {
+	if server.Health == "" {
+		addresses, err := probe(ctx, base, server)
+		if server.HTTP2 {
+			err = overHTTP2(ctx, base, server, err)
+		}
+		return addresses, err
+	}
+	apart, err := url.Parse(server.Health)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := probe(ctx, apart, Server{Target: server.Health, Path: server.Path}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	addresses, err := resolve(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	if server.HTTP2 {
+		return addresses, overHTTP2(ctx, base, server, nil)
+	}
+	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", addresses[0].String())
+	if err != nil {
+		return nil, err
+	}
+	return addresses, connection.Close()
 }
 
 // probe resolves the name and asks the first address once.

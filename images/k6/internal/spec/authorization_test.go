@@ -38,6 +38,15 @@ func TestWhatSaysThatATargetServesIsAPath(t *testing.T) {
 	if _, err := Parse(strings.Replace(twoRequests, "/ready", "ready", 1), ""); err == nil || !strings.Contains(err.Error(), "does not begin with /") {
 		t.Error(err)
 	}
+	apart := func(target string) string {
+		return strings.Replace(twoRequests, `"healthPath"`, `"healthTarget":"`+target+`","healthPath"`, 1)
+	}
+	if _, err := Parse(apart("x:9001"), ""); err == nil || !strings.Contains(err.Error(), "write http://host:port") {
+		t.Error(err)
+	}
+	if trial, err := Parse(apart("http://x:9001"), ""); err != nil || trial.HealthTarget != "http://x:9001" {
+		t.Error(trial, err)
+	}
 	if trial, err := trialWith(`{"closed":{"connections":1,"requests":1}}`, "null"); err != nil || trial.HealthPath != "/healthz" {
 		t.Error(trial, err)
 	}

@@ -21,7 +21,9 @@ type Trial struct {
 	Trial  string `json:"trial"`
 	Target string `json:"target"`
 	// What answers 200 once the target serves; absent: /healthz.
-	HealthPath     string    `json:"healthPath"`
+	HealthPath string `json:"healthPath"`
+	// Where that is asked, such as http://server:9001; absent: at the target.
+	HealthTarget   string    `json:"healthTarget"`
 	WaitSeconds    float64   `json:"waitSeconds"`
 	Requests       []Request `json:"requests"`
 	Load           Load      `json:"load"`
@@ -145,6 +147,8 @@ func (t *Trial) check() error {
 		return fmt.Errorf("target %q: paths belong into the requests", t.Target)
 	case !strings.HasPrefix(t.HealthPath, "/"):
 		return fmt.Errorf("healthPath: %q does not begin with /", t.HealthPath)
+	case t.HealthTarget != "" && !strings.HasPrefix(t.HealthTarget, "http://"):
+		return fmt.Errorf("healthTarget %q: write http://host:port", t.HealthTarget)
 	case len(t.Requests) == 0:
 		return errors.New("requests: name at least one")
 	}

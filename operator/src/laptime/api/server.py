@@ -92,6 +92,12 @@ class Server(Model):
                 ".healthPath",
             ),
             rule(
+                "has(self.image) || !has(self.healthPort)",
+                "healthPort goes with image: a preset and a service are asked at the port that "
+                "they have, leave healthPort out",
+                ".healthPort",
+            ),
+            rule(
                 "has(self.image) || !has(self.user) && "
                 "(!has(self.command) || self.command.size() == 0) && "
                 "(!has(self.args) || self.args.size() == 0) && "
@@ -133,6 +139,13 @@ class Server(Model):
             minLength=1,
             maxLength=256,
         ),
+    )
+    health_port: int | None = Field(
+        None,
+        description="TCP port at which your image answers healthPath; left out: port. For a "
+        "management port, or beside a port that speaks no HTTP/1.1.",
+        ge=1,
+        le=65535,
     )
     command: Words = Field(
         default_factory=list,
@@ -214,6 +227,11 @@ class Server(Model):
         if self.service is not None:
             return self.service.health_path
         return self.health_path or HEALTH_PATH
+
+    @property
+    def own_health_port(self) -> int | None:
+        """The TCP port at which it is asked for that; None: the one that it listens on."""
+        return None if self.health_port == self.listen_port else self.health_port
 
     @property
     def says_health(self) -> bool:

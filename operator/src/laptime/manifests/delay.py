@@ -22,6 +22,7 @@ DATABASE_PORT = 6432
 HEALTH_PORT = 8404
 
 _FIRST_PORT = 8001
+_FIRST_HEALTH_PORT = 8101
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,13 @@ def delay_name(ctx: RunContext) -> str:
     return ctx.object_name("delay")
 
 
-def delayed_port(ctx: RunContext, server: Server) -> int:
-    """Return the port that leads to a server: each has one, in the order of spec.servers."""
-    return _FIRST_PORT + [one.name for one in ctx.spec.servers].index(server.name)
+def delayed_port(ctx: RunContext, server: Server, *, health: bool = False) -> int:
+    """Return the port that leads to a server: each has one, in the order of spec.servers.
+
+    With `health` the one that leads to its health port, where that is another one.
+    """
+    first = _FIRST_HEALTH_PORT if health else _FIRST_PORT
+    return first + [one.name for one in ctx.spec.servers].index(server.name)
 
 
 def delay_objects(ctx: RunContext, links: Sequence[Link]) -> list[Manifest]:

@@ -29,7 +29,7 @@ from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, r
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.script_image import script_image_containers, script_volumes
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
-from laptime.manifests.tiers import target_url
+from laptime.manifests.tiers import health_url, target_url
 from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.verifier import wait_container
 from laptime.plan import (
@@ -157,6 +157,8 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     if server.says_health:
         # A generator of an earlier version, of a run that was begun with it, does not know it.
         document["healthPath"] = server.health
+    if (health := health_url(ctx, server)) is not None:
+        document["healthTarget"] = health
     by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
     drawn = any(feeder.get("use") == Use.RANDOM for feeder in feeders)
     if by_chance or (drawn and server.deployed):

@@ -22,6 +22,7 @@ from laptime.manifests.pods import (
 from laptime.plan.tiers import haproxy_threads
 
 FIRST_PORT = 8001
+FIRST_HEALTH_PORT = 8101
 METRICS_PORT = 8404
 
 _CONFIG_KEY = "haproxy.cfg"
@@ -43,9 +44,13 @@ def haproxy_name(ctx: RunContext) -> str:
     return ctx.object_name("haproxy")
 
 
-def haproxy_port(ctx: RunContext, server: Server) -> int:
-    """Return the port that leads to a server: each has one, in the order of spec.servers."""
-    return FIRST_PORT + [one.name for one in ctx.spec.servers].index(server.name)
+def haproxy_port(ctx: RunContext, server: Server, *, health: bool = False) -> int:
+    """Return the port that leads to a server: each has one, in the order of spec.servers.
+
+    With `health` the one that leads to its health port, where that is another one.
+    """
+    first = FIRST_HEALTH_PORT if health else FIRST_PORT
+    return first + [one.name for one in ctx.spec.servers].index(server.name)
 
 
 def haproxy_objects(ctx: RunContext) -> list[Manifest]:
@@ -55,6 +60,10 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
         return []
     data = {_CONFIG_KEY: haproxy_config(ctx)}
     ports = {f"s{haproxy_port(ctx, one)}": haproxy_port(ctx, one) for one in ctx.spec.servers}
+    for one in ctx.spec.servers:
+        if one.own_health_port is not None:
+            port = haproxy_port(ctx, one, health=True)
+            ports[f"h{port}"] = port
     ports["metrics"] = METRICS_PORT
     pod = pod_spec(
         ctx,
@@ -181,21 +190,31 @@ def _may_become(path: str, asked: str) -> bool:
 def _server(ctx: RunContext, server: Server) -> str:
     tier = ctx.spec.topology_of(server).haproxy
     host = ctx.service_host("server", server.name)
-    line = f"server {server.name} {host}:{server.listen_port} resolvers cluster init-addr libc,none"
+
+    def line(port: int) -> str:
+        return f"server {server.name} {host}:{port} resolvers cluster init-addr libc,none"
+
     cap = tier.max_connections if tier is not None else None
     limit = "" if cap is None else f" maxconn {cap}"
     # While a Service has no pod, connections to it are refused by ICMP, and the kernel sends that
     # only once a second to each pod. Whoever asks whether it is there every 50 ms would hang in the
     # others until TCP tries again, a second later or three, when the server has long been there.
-    rule, health = "", ""
-    if _asks_alone(ctx, server):
+    rule, health, own = "", "", server.own_health_port
+    if own is not None or _asks_alone(ctx, server):
+        to = line(own or server.listen_port)
+        health = f"backend health-{server.name}\n    timeout connect 150ms\n    {to}\n\n"
+    if own is not None:
+        # Through here too: that a server is there for others says nothing of the way from here.
+        bind = _bind(haproxy_port(ctx, server, health=True))
+        backend = f"default_backend health-{server.name}"
+        health = f"frontend health-of-{server.name}\n    {bind}\n    {backend}\n\n{health}"
+    elif health:
         rule = f"    use_backend health-{server.name} if {{ path {server.health} }}\n"
-        health = f"backend health-{server.name}\n    timeout connect 150ms\n    {line}\n\n"
     return f"""\
 frontend to-{server.name}
     {_bind(haproxy_port(ctx, server))}
 {rule}    default_backend server-{server.name}
 
 {health}backend server-{server.name}
-    {line}{limit}
+    {line(server.listen_port)}{limit}
 """

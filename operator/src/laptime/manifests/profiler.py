@@ -31,10 +31,10 @@ def profile_job(ctx: RunContext, profile: Trial) -> Manifest:
 
 def _asker(ctx: RunContext, profile: Trial) -> Manifest:
     server, load = ctx.spec.server(profile.server), ctx.spec.load(profile.load)
-    # Straight to the server: what stands before it leads to its first port only.
+    # Straight to the server: what stands before it leads to no port for profiles.
     host = f"http://{server_name(ctx, server)}"
     task = {
-        "server": f"{host}:{server.listen_port}",
+        "server": f"{host}:{server.own_health_port or server.listen_port}",
         "profiles": f"{host}:{profile_port(server)}",
         "waitSeconds": ctx.spec.startup_seconds,
         "warmupSeconds": load.warmup_seconds,

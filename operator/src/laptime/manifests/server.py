@@ -29,7 +29,7 @@ from laptime.plan import profile_name
 from laptime.plan.pools import pool_name
 from laptime.plan.told import given_way, nameable, told
 
-_PROFILE_PORTS = (6060, 6061)
+_PROFILE_PORTS = (6060, 6061, 6062)
 """The first that the server itself does not listen on."""
 
 
@@ -53,7 +53,7 @@ def server_service(ctx: RunContext, server: Server, trial: str | None = None) ->
         ctx,
         Component.SERVER,
         server_name(ctx, server),
-        {"http": server.listen_port},
+        _ports(server),
         server=server.name,
     )
     if trial is not None:
@@ -69,7 +69,12 @@ def server_service(ctx: RunContext, server: Server, trial: str | None = None) ->
 
 def profile_port(server: Server) -> int:
     """Return the port on which a server can be asked for a profile, while one is taken."""
-    return next(port for port in _PROFILE_PORTS if port != server.listen_port)
+    return next(port for port in _PROFILE_PORTS if port not in _ports(server).values())
+
+
+def _ports(server: Server) -> dict[str, int]:
+    own = server.own_health_port
+    return {"http": server.listen_port, **({} if own is None else {"health": own})}
 
 
 def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Manifest:
@@ -97,12 +102,16 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
                 args=server.args,
                 env=_environment(ctx, server, profiled),
                 ports={
-                    "http": server.listen_port,
+                    **_ports(server),
                     **({"profile": profile_port(server)} if profiled else {}),
                 },
                 mounts=sqlite_mounts(ctx) | mounts,
                 startup_probe=startup_probe(
-                    ctx, httpGet={"path": server.health, "port": server.listen_port}
+                    ctx,
+                    httpGet={
+                        "path": server.health,
+                        "port": server.own_health_port or server.listen_port,
+                    },
                 ),
                 expand=_expanding(ctx, server),
             )

@@ -52,16 +52,29 @@ def target_url(ctx: RunContext, server: Server) -> str:
     """
     if server.service is not None:
         return service_url(ctx, server, server.service)
-    host, port = _server_address(ctx, server)
+    return _deployed_url(ctx, server)
+
+
+def health_url(ctx: RunContext, server: Server) -> str | None:
+    """Return the URL, without a path, at which the two ask whether a server serves.
+
+    It leads the same way as the load, to the other port. None: they ask the target.
+    """
+    return None if server.own_health_port is None else _deployed_url(ctx, server, health=True)
+
+
+def _deployed_url(ctx: RunContext, server: Server, *, health: bool = False) -> str:
+    host, port = _server_address(ctx, server, health=health)
     if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.servers is not None:
-        host, port = delay_name(ctx), delayed_port(ctx, server)
+        host, port = delay_name(ctx), delayed_port(ctx, server, health=health)
     return f"http://{host}:{port}"
 
 
-def _server_address(ctx: RunContext, server: Server) -> tuple[str, int]:
+def _server_address(ctx: RunContext, server: Server, *, health: bool = False) -> tuple[str, int]:
     if ctx.spec.topology.haproxy is not None:
-        return haproxy_name(ctx), haproxy_port(ctx, server)
-    return server_name(ctx, server), server.listen_port
+        return haproxy_name(ctx), haproxy_port(ctx, server, health=health)
+    own = server.own_health_port if health else None
+    return server_name(ctx, server), own or server.listen_port
 
 
 def _links(ctx: RunContext) -> list[Link]:
@@ -72,9 +85,11 @@ def _links(ctx: RunContext) -> list[Link]:
     links: list[Link] = []
     if delay.servers is not None:
         for server in ctx.spec.deployed:
-            host, port = _server_address(ctx, server)
-            to = f"{host}.{domain}:{port}"
-            links.append(Link(delayed_port(ctx, server), to, delay.servers_milliseconds))
+            for health in (False,) if server.own_health_port is None else (False, True):
+                host, port = _server_address(ctx, server, health=health)
+                to = f"{host}.{domain}:{port}"
+                here = delayed_port(ctx, server, health=health)
+                links.append(Link(here, to, delay.servers_milliseconds))
     if delay.database is not None:
         host, port = database_address(ctx)
         to = f"{host}.{domain}:{port}"

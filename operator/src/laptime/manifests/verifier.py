@@ -17,7 +17,7 @@ from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, r
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
-from laptime.manifests.tiers import target_url
+from laptime.manifests.tiers import health_url, target_url
 from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.upstream import upstream_url
 from laptime.plan.pools import database_name
@@ -91,7 +91,9 @@ def check_seconds(ctx: RunContext) -> int:
 
 def wait_container(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
     """Return a container that ends when a server answers, or when it has had its time."""
-    checks = [Check(name="healthz", path=server.health)]
+    # What is asked at another port is no check of this one: that it is waited for is all.
+    apart = server.own_health_port is not None
+    checks = [] if apart else [Check(name="healthz", path=server.health)]
     return _verifier(ctx, "wait", server, checks, resources=resources)
 
 
@@ -115,6 +117,8 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
         document["bodies"] = bodies
     if server.says_health:
         document["healthPath"] = server.health
+    if (health := health_url(ctx, server)) is not None:
+        document["healthTarget"] = health
     if server.deployed and (url := upstream_url(ctx, server)) is not None:
         document["upstreamUrl"] = url
     return document

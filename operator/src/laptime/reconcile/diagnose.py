@@ -340,7 +340,8 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
         "NotReady",
         f"{what} was not ready after {timeout_seconds:g} s: its container runs, but its readiness "
         "probe fails. Look at its log; a server must answer 200 at /healthz on its PORT, or at its "
-        "healthPath, a service as its ready says (spec.startupTimeout gives it longer)",
+        "healthPath and healthPort, a service as its ready says (spec.startupTimeout gives it "
+        "longer)",
         fatal=True,
     )
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import httpx
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from laptime.api.answers import CheckedAnswer
 from laptime.api.base import TolerantModel
@@ -50,8 +50,15 @@ class Task(TolerantModel):
         "/healthz",
         description="What answers 200 when it serves; null: a connection is enough.",
     )
+    health_target: str | None = Field(
+        None,
+        description="Where that is asked instead, over HTTP/1.1, such as "
+        "http://demo-server-own:9001: of the target a connection is enough then.",
+    )
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
-    checks: list[Check] = Field(min_length=1)
+    checks: list[Check] = Field(
+        description="At least one, but where health_target is: without one it is only waited for."
+    )
     values: dict[str, str | int] = Field(
         default_factory=dict, description="What stands for the values of feeders."
     )
@@ -82,6 +89,12 @@ class Task(TolerantModel):
         False,
         description="Print each answer beside what was expected, and ask on after a wrong one.",
     )
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not self.checks and self.health_target is None:
+            raise ValueError("checks: there is none")
+        return self
 
 
 def main(
@@ -286,17 +299,23 @@ def _wait_over(
     Raises:
         Wrong: it cannot in time.
     """
-    if task.health_path is None:
-        wait_until_connected(task.target, task.wait_seconds)
+    path, patience = task.health_path, task.wait_seconds
+    if path is not None and task.health_target is not None:
+        deadline = time.monotonic() + patience
+        with _asking(task, client, trusted, Protocol.HTTP1) as apart:
+            wait_until_healthy(apart, patience, f"{task.health_target}{path}")
+        path, patience = None, max(0.1, round(deadline - time.monotonic(), 1))
+    if path is None:
+        wait_until_connected(task.target, patience)
         if protocol is Protocol.HTTP2:
             with _asking(task, client, trusted, Protocol.HTTP1) as older:
                 if _lacks_http2(asking, older):
                     raise _wrong_protocol(task, "it answers over HTTP/1.1")
     elif protocol is Protocol.HTTP2:
         with _asking(task, client, trusted, Protocol.HTTP1) as older:
-            _wait_for_http2(asking, older, task, task.health_path)
+            _wait_for_http2(asking, older, task, path)
     else:
-        wait_until_healthy(asking, task.wait_seconds, task.health_path)
+        wait_until_healthy(asking, patience, path)
 
 
 def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> None:

@@ -130,8 +130,8 @@ PODS = Section(
             "NotReady",
             "its container runs and `/healthz`, or its `healthPath`, does not answer 200 in time",
             "look at its log; listen on `0.0.0.0:$PORT` (of IPv6 `[::]:$PORT`); write the "
-            "`healthPath` that it has; give a slow starter or a slow pull a longer "
-            "`startupTimeout`",
+            "`healthPath` and the `healthPort` that it has; give a slow starter or a slow pull a "
+            "longer `startupTimeout`",
             blame=Blame.PART,
         ),
         Reason(
