@@ -214,6 +214,13 @@ def refusals(**spec: Any) -> list[str]:
     return rule_violations(SCHEMA, {"metadata": {"name": "r"}, "spec": {**RUN, **spec}})
 
 
+def test_a_script_says_over_what_answers_are_checked_and_shares_its_connections_itself() -> None:
+    calls = {"name": "calls", "script": {"configMap": "calls"}, "protocol": "http2"}
+    assert refusals(loads=[calls]) == []
+    (said,) = refusals(loads=[{**calls, "streams": 2}])
+    assert "leave streams out" in said
+
+
 def test_only_an_image_has_a_health_port() -> None:
     apart = {"name": "a", "healthPort": 9001}
     assert refusals(servers=[{**apart, "image": "registry.example/own:1"}]) == []

@@ -458,6 +458,14 @@ def test_answers_are_checked_over_the_protocols_of_the_loads() -> None:
     assert "protocols" not in json.loads(environment(container)["LAPTIME_VERIFY"])
 
 
+def test_answers_are_checked_over_http2_alone_where_scripts_speak_nothing_else() -> None:
+    ctx = context({**SPECS["bare"], "loads": [{**SCRIPT, "protocol": "http2"}]})
+    (verifier,) = pod(verify_job(ctx, ctx.spec.server("own")))["containers"]
+    (wait,) = pod(job(ctx, "own", "own"))["initContainers"]
+    for container in (verifier, wait):
+        assert json.loads(environment(container)["LAPTIME_VERIFY"])["protocols"] == ["http2"]
+
+
 @pytest.mark.parametrize(
     ("checks", "seconds"),
     [

@@ -828,6 +828,9 @@ def test_shapes_are_described() -> None:
         "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.10%, "
         "with keep-alive"
     )
+    # What a script speaks it chooses itself.
+    calls = {"name": "c", "script": {"configMap": "calls"}, "protocol": "http2"}
+    assert "HTTP/2" not in describe_load(Load.model_validate(calls))
 
 
 def test_what_a_tie_would_cost_is_in_every_form_of_the_report() -> None:

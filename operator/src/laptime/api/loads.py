@@ -323,9 +323,9 @@ class Load(Model):
                 ".thinkTime",
             ),
             rule(
-                "self.protocol == 'http1' || !has(self.script)",
-                "a script chooses its protocol itself: leave protocol out",
-                ".protocol",
+                "self.streams == 1 || !has(self.script)",
+                "a script shares its connections as it likes: leave streams out",
+                ".streams",
             ),
             rule(
                 "!has(self.script) || self.warmup == '3s'",
@@ -407,7 +407,8 @@ class Load(Model):
     protocol: Protocol = Field(
         Protocol.HTTP1,
         description="http1, or http2: with TLS the server chooses it (ALPN), without it is spoken "
-        "at once (h2c, prior knowledge). The server's answers are checked over it as well.",
+        "at once (h2c, prior knowledge). The server's answers are checked over it as well. What a "
+        "script speaks it chooses itself: beside one this is about the checks alone.",
     )
     streams: int = Field(
         1,

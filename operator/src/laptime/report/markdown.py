@@ -238,7 +238,7 @@ def _order(report: Report, load: Load) -> Iterator[str]:
 def describe_load(load: Load) -> str:
     """Return the shape of a load in words."""
     said = _shape(load)
-    if load.protocol is Protocol.HTTP2:
+    if load.protocol is Protocol.HTTP2 and load.script is None:
         said += ", over HTTP/2"
         said += f" with {load.streams} streams each" if load.streams > 1 else ""
     if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
