@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.report.sample import SPEC
+from laptime.analysis import wording
+from laptime.api.results import TrialLength
+from tests.report.sample import SPEC, recorded
 
 from .test_report_commands import Laptime, store
 
@@ -170,3 +173,28 @@ def test_runs_that_cannot_be_read_are_left_out_and_named(
     fake.put("/api/v1/namespaces/team/configmaps/demo-results", {"data": {"results.json": "[]"}})
     text = said(laptime, asked, kubeconfig)
     assert "Results that could not be read: Cannot read the results of demo: " in text
+
+
+def test_what_the_last_run_says_of_the_length_of_trials_is_said_before_the_next(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    report, payloads = recorded(small=True)
+    load = report.spec.loads[0]
+    length = TrialLength(
+        load=load.name,
+        seconds=8,
+        repetitions=6,
+        instead_of_seconds=10,
+        instead_of_repetitions=5,
+        time_share=0.7,
+    )
+    summary = replace(report.summary, trial_lengths=(length,))
+    store(fake, recording=(replace(report, summary=summary), payloads))
+    servers = [{"name": f"s{number}", "preset": "axum-sqlx"} for number in range(5)]
+    like = changed(asked, servers=servers, loads=[load.to_wire()])
+    sentence = f"By demo, under {load.name}: {wording.trial_length(length)}."
+    assert sentence in said(laptime, like, kubeconfig)
+    # It is about trials of that length, in as many repetitions.
+    assert "trials of" not in said(laptime, changed(like, repetitions=6), kubeconfig)
+    other = {**load.to_wire(), "closed": {"connections": 10, "duration": "60s"}}
+    assert "trials of" not in said(laptime, changed(like, repetitions=5, loads=[other]), kubeconfig)

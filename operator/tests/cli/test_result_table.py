@@ -394,6 +394,19 @@ def test_what_a_tie_would_cost_stands_under_its_table_unless_the_verdict_says_it
     assert "about 6 more repetitions would tell" in _printed(manifest, finished_status)
 
 
+def test_another_length_of_trials_stands_under_the_table(
+    manifest: Any, finished_status: Any
+) -> None:
+    load = finished_status["results"][0]["load"]
+    length = {"load": load, "seconds": 10, "repetitions": 5, "timeShare": 0.45}
+    length |= {"insteadOfSeconds": 30, "insteadOfRepetitions": 5}
+    finished_status["trialLengths"] = [length]
+    said = "trials of 10s instead of 30s would find the same differences in about 0.45 of this load"
+    assert _printed(manifest, finished_status).count(said) == 1
+    del finished_status["trialLengths"]
+    assert "trials of" not in _printed(manifest, finished_status)
+
+
 QUIET = {"word": "quiet", "node": "n1", "cpus": 2, "othersCores": 0.05, "trial": "demo-trial-001"}
 SHARED = {
     **QUIET,

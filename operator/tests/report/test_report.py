@@ -26,6 +26,7 @@ from laptime.api.results import (
     ResultRow,
     Saturation,
     Tie,
+    TrialLength,
 )
 from laptime.api.script import ScriptFigures, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
@@ -841,6 +842,28 @@ def test_what_a_tie_would_cost_is_in_every_form_of_the_report() -> None:
     assert to_markdown(report).count(said) == 1
     assert said in parse(to_html(report, {})).text
     assert json.loads(to_json(report))["ties"] == [tie.to_wire()]
+
+
+def test_another_length_of_trials_is_in_every_form_of_the_report_and_read_back() -> None:
+    load = REPORT.spec.loads[0].name
+    length = TrialLength(
+        load=load,
+        seconds=10,
+        repetitions=6,
+        instead_of_seconds=30,
+        instead_of_repetitions=5,
+        time_share=0.45,
+    )
+    report = replace(REPORT, summary=replace(REPORT.summary, trial_lengths=(length,)))
+    said = "Next time: trials of 10s instead of 30s would find the same differences in about 0.45"
+    assert to_markdown(report).count(said) == 1
+    assert said in parse(to_html(report, {})).text
+    text = to_json(report)
+    assert json.loads(text)["trialLengths"] == [length.to_wire()]
+    assert read_results(text)[1].summary.trial_lengths == (length,)
+    older = json.loads(text)
+    del older["trialLengths"]
+    assert read_results(json.dumps(older))[1].summary.trial_lengths == ()
 
 
 def test_loads_that_stopped_after_repetitions_of_their_own_are_counted_so() -> None:

@@ -56,6 +56,17 @@ repetitions alone."""
 
 
 @dataclass(frozen=True)
+class Noise:
+    """How far one trial of a server lies from the next, but for what its repetition did to all."""
+
+    variance: float
+    """Of a logarithm."""
+    repetitions: int
+    degrees: int
+    """Of freedom, with which it is known."""
+
+
+@dataclass(frozen=True)
 class _Model:
     """What all servers with the same repetitions say together."""
 
@@ -63,6 +74,8 @@ class _Model:
     variances: Mapping[str, float]
     noisy: frozenset[str]
     """Servers that are noisier than all of them together."""
+    together: float
+    """The variance of all of them together."""
     repetitions: int
     degrees: int
 
@@ -278,9 +291,22 @@ class Comparison:
             for name, one in intervals.items()
         }
 
-    @cached_property
+    @property
+    def noise(self) -> Noise | None:
+        """How noisy trials are, of all servers together; None without two that were repeated."""
+        found = self._fit
+        if found is None:
+            return None
+        return Noise(found.together, found.repetitions, found.degrees)
+
+    @property
     def _model(self) -> _Model | None:
-        """Return the model of the servers that have all repetitions; None below three of them.
+        """The model that servers are compared in; None below three of them: these are a pair."""
+        return self._fit if self._fit is not None and len(self._fit.means) > 2 else None
+
+    @cached_property
+    def _fit(self) -> _Model | None:
+        """Return the model of the servers that have all repetitions; None below two of them.
 
         While a repetition goes on some have one more than others, which is left out; and so is a
         repetition that one of them lacks for good. Who lacks more is compared in pairs.
@@ -288,7 +314,7 @@ class Comparison:
         scores = fullest(self._scores)
         most = max((len(score) for score in scores.values()), default=0)
         members = [name for name, score in scores.items() if len(score) >= max(2, most - 1)]
-        if len(members) < 3:
+        if len(members) < 2:
             return None
         common = set.intersection(*(set(scores[name]) for name in members))
         if len(common) < 2:
@@ -390,6 +416,7 @@ def _fitted(members: Sequence[str], table: Sequence[Sequence[float]]) -> _Model:
         dict(zip(members, means, strict=True)),
         {name: max(one, together) for name, one in zip(members, own, strict=True)},
         frozenset(name for name, one in zip(members, own, strict=True) if one > NOISIER * together),
+        together,
         repetitions,
         (repetitions - 1) * (count - 1),
     )

@@ -82,6 +82,15 @@ def found_from(deviation: float, spec: BenchmarkRunSpec, repetitions: int) -> fl
     if servers < 2 or repetitions < 2:
         return None
     error = deviation / math.sqrt(repetitions)
-    needed = critical(servers, repetitions, looks_of(spec).errors(repetitions)) * error
-    needed += student_quantile(repetitions - 1, POWER) * error
-    return max(math.expm1(needed), NOTICEABLE_RATIO - 1)
+    needed = errors_needed(servers, repetitions, looks_of(spec).errors(repetitions))
+    return max(math.expm1(needed * error), NOTICEABLE_RATIO - 1)
+
+
+def errors_needed(servers: int, repetitions: int, errors: float) -> float:
+    """Return how many standard errors two of some servers must differ by to be found.
+
+    In four of five runs of so many repetitions, two or more, of which so many (`errors`, a share)
+    may be wrong.
+    """
+    of_power = student_quantile(repetitions - 1, POWER)
+    return critical(servers, repetitions, errors) + of_power

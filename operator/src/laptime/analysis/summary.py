@@ -11,6 +11,7 @@ from laptime.analysis import duet, wording
 from laptime.analysis.blocks import block_of, later_than
 from laptime.analysis.control import control_results
 from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_decide, worth_knowing
+from laptime.analysis.length import trial_lengths
 from laptime.analysis.looks import looks_of
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import in_vain, rank, verdict
@@ -43,6 +44,7 @@ from laptime.api.results import (
     ObjectiveResult,
     ResultRow,
     Tie,
+    TrialLength,
     TrialResult,
 )
 from laptime.api.spec import BenchmarkRunSpec
@@ -82,6 +84,8 @@ class Summary:
     """Whether no trial is left that could still be measured."""
     isolation: Isolation | None = None
     """Whether its trials had their nodes for themselves; None while there is none."""
+    trial_lengths: tuple[TrialLength, ...] = ()
+    """Of a finished run: which other length of trials would find the same in less time."""
 
 
 def summarise(
@@ -169,6 +173,7 @@ def summarise(
         half_width=width,
         finished=finished,
         isolation=run_isolation(one for one in results if one.trial in planned),
+        trial_lengths=trial_lengths(spec, counted) if finished else (),
     )
 
 

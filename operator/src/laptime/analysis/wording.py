@@ -19,6 +19,7 @@ from laptime.api.results import (
     ResultRow,
     Saturation,
     Tie,
+    TrialLength,
     Validity,
 )
 from laptime.api.script import ScriptFigures, ThresholdResult
@@ -287,6 +288,18 @@ def cost(whom: str, difference: float, repetitions: int | None, seconds: float |
     times = f"{repetitions} more repetition{'' if repetitions == 1 else 's'}"
     lasts = "" if seconds is None else f" ({format_duration(seconds)})"
     return f"about {times}{lasts} would tell {whom} apart, if they differ by {by} or more"
+
+
+def trial_length(found: TrialLength) -> str:
+    """Return which other length of trials would do, as a sentence without its end."""
+    now, then = (format_duration(one) for one in (found.instead_of_seconds, found.seconds))
+    text = (
+        f"trials of {then} instead of {now} would find the same differences in about "
+        f"{found.time_share:.2f} of this load's time"
+    )
+    if found.repetitions == found.instead_of_repetitions:
+        return text
+    return f"{text}, in {repetitions(found.repetitions)} instead of {found.instead_of_repetitions}"
 
 
 def repetitions(count: int) -> str:

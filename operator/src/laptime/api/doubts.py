@@ -442,6 +442,11 @@ def leaves_end_open(reason: str) -> bool:
     return any(one.said(reason) for one in (NO_UPPER_END, SEARCHED_LATE, THINKERS))
 
 
+def not_steady(reason: str) -> bool:
+    """Return whether a reason says that a trial began slower or faster than it went on."""
+    return WARMING_UP.said(reason) or SLOWING_DOWN.said(reason)
+
+
 def share_of_repetitions(reason: str) -> float:
     """Return in which share (0 to 1) of its repetitions a row says a reason."""
     found = _SHARE.search(reason)

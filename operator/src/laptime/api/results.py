@@ -89,6 +89,11 @@ class Figures(TolerantModel):
     requests_per_second: float = Field(
         description="Right answers completed within the window, divided by its length."
     )
+    within_share: Reading | None = Field(
+        None,
+        description="Closed loads: the standard error of that by the trial's own seconds, as a "
+        "share of it. None below 8 whole seconds and in results of older versions: not known.",
+    )
     bytes_received: int = 0
     latency: ResponseTimes | None = Field(None, description="None when no answer was right.")
     server_time: Latency | None = Field(
@@ -425,6 +430,20 @@ class Tie(TolerantModel):
         "run may have.",
     )
     seconds: float | None = Field(None, description="How long these take, if it is known.")
+
+
+class TrialLength(TolerantModel):
+    """Another length of trials, which would find the same differences in less time."""
+
+    load: str = Field(description="Name of the load.")
+    seconds: float = Field(description="How long each trial would measure.")
+    repetitions: int = Field(description="How many of them that would take.")
+    instead_of_seconds: float = Field(description="How long each trial of this run measured.")
+    instead_of_repetitions: int = Field(description="How many it was reckoned from.")
+    time_share: float = Field(
+        description="The time that it would take, with all that lies around trials, as a share of "
+        "what they took."
+    )
 
 
 class Outcome(StrEnum):

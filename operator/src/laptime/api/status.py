@@ -12,7 +12,7 @@ from laptime.api.images import RunImages
 from laptime.api.isolation import Isolation
 from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
-from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, Tie
+from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, Tie, TrialLength
 from laptime.api.storage import Storage
 
 
@@ -251,6 +251,11 @@ class RunStatus(TolerantModel):
         None,
         description="Of a run that is over: servers that cannot be told apart under a load, and "
         "what it would cost; at most 20, those that cost least.",
+    )
+    trial_lengths: list[TrialLength] | None = Field(
+        None,
+        description="Of a run that is over: other lengths of trials that would find the same "
+        "differences in less time, of loads where there is one.",
     )
     isolation: Isolation | None = Field(
         None, description="Whether the run had its nodes for itself, by its worst trial so far."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from laptime.cli.stored_results import stored_results
 if TYPE_CHECKING:
     from laptime.analysis.foreseen import Deviations
     from laptime.api.metrics import Metric
+    from laptime.api.results import TrialLength
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.catalog import Scenario
     from laptime.cli.cluster_access import Cluster
@@ -29,6 +30,8 @@ class _Earlier:
     name: str
     same_work: bool
     noise: Deviations
+    spec: BenchmarkRunSpec
+    lengths: Sequence[TrialLength]
 
 
 @dataclass
@@ -80,10 +83,26 @@ def what_it_would_find(
             f"reckoned from an earlier run of two servers or more, in two repetitions or more, and "
             f"namespace {namespace} has none among its newest {_LOOKED_AT}.{why}"
         )
+    lines += _lengths(found, spec)
     others = [one.name for one in spec.loads if not foreseen.can_be_foreseen(one)]
     if others:
         lines.append(f"Of {wording.listing(others)} nothing is said: a search, or a script.")
     return lines
+
+
+def _lengths(found: _Found, spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield what the newest run of the same work and size says of the length of trials."""
+    from laptime.analysis import wording
+
+    loads = {one.name: one for one in spec.loads}
+    size = (len(spec.servers), spec.repetitions, spec.by_results)
+    for run in found.runs:
+        asked = run.spec
+        if run.same_work and (len(asked.servers), asked.repetitions, asked.by_results) == size:
+            for one in run.lengths:
+                if one.load in loads and loads[one.load] == asked.load(one.load):
+                    yield f"By {run.name}, under {one.load}: {wording.trial_length(one)}."
+            return
 
 
 def _of_whom(known: Sequence[_Earlier], deviation: float) -> str:
@@ -174,9 +193,11 @@ def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found
         except Mistake as mistake:
             found.unread.append(str(mistake))
             continue
-        noise = deviations(stored.report.spec, stored.report.trials)
+        report = stored.report
+        noise = deviations(report.spec, report.trials)
         if noise:
-            found.runs.append(_Earlier(name, same, noise))
+            lengths = report.summary.trial_lengths
+            found.runs.append(_Earlier(name, same, noise, report.spec, lengths))
         if sum(one.same_work for one in found.runs) >= _MOST_RUNS:
             break
     return found

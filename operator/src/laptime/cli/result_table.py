@@ -56,6 +56,11 @@ def result_lines(
         costs = [wording.tie(one) for one in status.ties or [] if one.load == load]
         # What the verdict says already needs no line of its own.
         yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
+        yield from (
+            Text(f"  {wording.trial_length(one)}", "dim")
+            for one in status.trial_lengths or []
+            if one.load == load
+        )
         yield from map(_small, counted_tables(of_load))
     yield from _notes(rows, experiments)
     if any(row.trials for row in rows):

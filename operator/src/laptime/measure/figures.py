@@ -21,6 +21,7 @@ from laptime.api.results import (
 from laptime.api.script import ScriptFigures
 from laptime.api.text import shown, told_apart
 from laptime.catalog import Request
+from laptime.measure.batches import error_share
 from laptime.measure.by_design import think_times
 from laptime.measure.generator import (
     GeneratorCost,
@@ -47,6 +48,7 @@ NOT_MEASURED = ("warmup", "setup", "teardown")
 """Phases that are in no figure of a server; the last two are those of a script."""
 MAX_ENDPOINTS = 50
 """Figures of their own for this many requests of a scenario or script, the most used ones."""
+_MOST_SECONDS = 86_400
 
 
 def trial_result(
@@ -75,7 +77,7 @@ def trial_result(
             trial, "NothingMeasured", "the generator's result has no phase but the warm-up"
         )
     try:
-        figures = _figures_of_phase(phase, result)
+        figures = _figures_of_phase(phase, result, load)
         endpoints = {
             name: _figures_of_endpoint(endpoint, phase) for name, endpoint in _most_used(phase)
         }
@@ -261,7 +263,7 @@ def _found(search: GeneratorSearch | None) -> Saturation | None:
     )
 
 
-def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures:
+def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult, load: Load | None) -> Figures:
     # A request that was due and never sent had no answer in time either. How many requests an
     # iteration of a script would have sent nobody knows.
     dropped = 0 if result.script else phase.dropped_iterations
@@ -275,6 +277,7 @@ def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures
         errors_by_kind={shown(kind): count for kind, count in sorted(kinds.items()) if count},
         window_seconds=window,
         requests_per_second=_completed(phase) / window if window > 0 else 0.0,
+        within_share=error_share(_every_second(phase)) if load and load.closed else None,
         bytes_received=phase.bytes_received,
         latency=latency_histogram(phase).response_times(failed),
         server_time=server_time.latency(),
@@ -284,6 +287,13 @@ def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures
         else None,
         saturation=_found(result.search),
     )
+
+
+def _every_second(phase: GeneratorPhase) -> list[int]:
+    """Return the right answers of each whole second, also of those in which nothing ended."""
+    known, whole = right_answers_by_second(phase), int(_window(phase) + 1e-6)
+    # A generator may say anything: no load takes a day.
+    return [known.get(t, 0) for t in range(whole)] if whole <= _MOST_SECONDS else []
 
 
 def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> Figures:

@@ -112,6 +112,7 @@ def _document(report: Report) -> dict[str, Any]:
         "rows": [row.to_wire() for row in summary.rows],
         "control": [one.to_wire() for one in summary.control],
         "ties": [one.to_wire() for one in summary.ties],
+        "trialLengths": [one.to_wire() for one in summary.trial_lengths],
         "halfWidth": summary.half_width,
         **({"isolation": summary.isolation.to_wire()} if summary.isolation else {}),
         "objectives": [objective.to_wire() for objective in summary.objectives],

@@ -183,6 +183,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
     yield from _ties(report, load)
+    yield from (part for one in lengths_said(report, load) for part in ("", f"Next time: {one}."))
     yield from _order(report, load)
     for table in small_tables(report, load, rows):
         yield from ("", f"{table.caption}:", "")
@@ -224,6 +225,12 @@ def _ties(report: Report, load: Load) -> Iterator[str]:
 def ties_said(report: Report, load: Load) -> list[str]:
     """Return what it would cost to tell apart the servers that a load does not, in words."""
     return [wording.tie(one) for one in report.summary.ties if one.load == load.name]
+
+
+def lengths_said(report: Report, load: Load) -> list[str]:
+    """Return which other length of trials would do for a load, in words; mostly none."""
+    found = report.summary.trial_lengths
+    return [wording.trial_length(one) for one in found if one.load == load.name]
 
 
 def _order(report: Report, load: Load) -> Iterator[str]:

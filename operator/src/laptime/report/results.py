@@ -18,6 +18,7 @@ from laptime.api.results import (
     Outcome,
     ResultRow,
     Tie,
+    TrialLength,
     TrialResult,
 )
 from laptime.api.spec import BenchmarkRunSpec
@@ -120,6 +121,11 @@ class Results(TolerantModel):
         default_factory=list,
         description="Servers that a load does not tell apart, and what it would cost to do so.",
     )
+    trial_lengths: list[TrialLength] = Field(
+        default_factory=list,
+        description="Other lengths of trials that would find the same differences in less time, of "
+        "loads where there is one.",
+    )
     half_width: float | None = Field(
         None,
         description="Of the widest interval that the run is about, as a share; null where one has "
@@ -187,6 +193,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         half_width=results.half_width,
         finished=True,
         isolation=results.isolation,
+        trial_lengths=tuple(results.trial_lengths),
     )
     run, kept = results.run, results.scenario
     scenario = kept.document if kept else None

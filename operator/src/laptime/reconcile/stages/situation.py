@@ -491,6 +491,7 @@ class Situation:
             objectives=list(summary.objectives) if summary and summary.objectives else None,
             control=list(summary.control) if summary and summary.control else None,
             ties=list(summary.ties) if summary and summary.ties else None,
+            trial_lengths=list(summary.trial_lengths) or None if summary else None,
             isolation=summary.isolation if summary else None,
             node_paths=self.node_paths or None,
             # A status that was restored from a backup names that of the run before.

@@ -41,6 +41,7 @@ from laptime.report.markdown import (
     describe_load,
     errors_of,
     factor_heading,
+    lengths_said,
     small_tables,
     ties_said,
     validity_of,
@@ -84,9 +85,11 @@ class Section:
     """What the factors are about."""
     compared_by: str
     groups_said: str
+    """What the letters of groups say, or why there are none."""
     ties: tuple[str, ...]
     """What it would cost to tell apart servers that cannot be, a sentence each."""
-    """What the letters of groups say, or why there are none."""
+    lengths: tuple[str, ...]
+    """Which other length of trials would do, if any; a sentence."""
     published: bool
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
@@ -145,6 +148,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         compared_by=wording.metric(metric),
         groups_said=_groups_said(report, known, groups, metric),
         ties=tuple(ties_said(report, load)),
+        lengths=tuple(lengths_said(report, load)),
         published=any(row.published_factor is not None for row in rows),
         order=(
             compare_order(published, report.spec, load.name, trials)
