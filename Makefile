@@ -760,6 +760,10 @@ bench-search: venv ## what searches find of servers whose capacity is known, as 
 bench-looks: venv ## how often runs err that look after each repetition, and what looking saves: simulated
 	PYTHONPATH=bench $(PYTHON) bench/comparing/looks.py --only ours $(BENCH)
 
+.PHONY: bench-length
+bench-length: venv ## how often advice on the length of trials saves time, and how much: simulated
+	PYTHONPATH=bench $(PYTHON) bench/comparing/length.py $(BENCH)
+
 .PHONY: bench-history
 bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
 	$(PYTHON) bench/comparing/history.py $(BENCH)
