@@ -5,8 +5,9 @@ databases that were made alike have the same, whatever order they were made in.
 
 Left out is what is no definition (rows, statistics, last values of sequences), who owns or may read
 what (that slows nothing down, and what is forbidden fails in the open), what extensions bring
-themselves (their versions say it), and tables that inherit from others: partitions are made by
-time, and each has what its parent has.
+themselves (their versions say it), tables that inherit from others (partitions are made by time,
+and each has what its parent has), and of the options of columns those that a Postgres writes by
+itself: some count in them how often a table was made.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ d(line) AS (
   FROM t LEFT JOIN pg_am a ON a.oid = relam
   UNION ALL
   SELECT ROW('column', t.oid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
-    attcollation::regcollation, attidentity, attgenerated, attstorage, attoptions,
+    attcollation::regcollation, attidentity, attgenerated, attstorage,
+    (SELECT array_agg(one ORDER BY one) FROM unnest(attoptions) one WHERE one ~ '^n_distinct'),
     coalesce(attstattarget, -1), pg_get_expr(adbin, adrelid))::text
   FROM t JOIN pg_attribute ON attrelid = t.oid AND attnum > 0 AND NOT attisdropped
   LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
