@@ -26,6 +26,7 @@ from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VER
 from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.profile import Profile
 from laptime.api.status import State
+from laptime.cli.documents import Documents, path_of
 from laptime.cli.mistakes import (
     Mistake,
     NewerVersion,
@@ -49,13 +50,14 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "laptime-cli"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
-_TIMEOUT_SECONDS = (5, 30)
 _CONTENT = ("data", "binaryData", "immutable")
 """Of a ConfigMap."""
 _HOME_FILE = "~/.kube/config"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NAMES_PAGE = 1000
 _GENERATED = 5
+_WRITTEN = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+_NODES = ("api", "v1", "nodes")
 """Letters that an API server puts behind a name that it is to make."""
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
@@ -79,8 +81,7 @@ class Cluster:
         self.namespace = namespace
         self._source = source
         self.server = str(api.configuration.host)
-        self._custom = client.CustomObjectsApi(api)
-        self._core = client.CoreV1Api(api)
+        self._documents = Documents(api)
         self._stored: dict[str, Archive] = {}
 
     @classmethod
@@ -151,12 +152,12 @@ class Cluster:
             return False
         if self._says_who_asks and not anew._says_who_asks:
             raise Unreachable("The plugin of the kubeconfig gives no credentials")
-        self._custom, self._core = anew._custom, anew._core
+        self._documents = anew._documents
         return True
 
     @property
     def _says_who_asks(self) -> bool:
-        configuration = self._core.api_client.configuration
+        configuration = self._documents.configuration
         return bool(configuration.api_key or configuration.cert_file)
 
     @staticmethod
@@ -200,9 +201,7 @@ class Cluster:
     def _run_if_any(self, namespace: str, name: str) -> Run | None:
         with _readable(f"read {KIND} {name}"):
             try:
-                found = self._custom.get_namespaced_custom_object(
-                    GROUP, VERSION, namespace, PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
-                )
+                found = self._documents.ask("GET", _ours(namespace, PLURAL, name))
             except ApiException as error:
                 if error.status == 404 and is_missing(error.body, name):
                     return None
@@ -227,12 +226,10 @@ class Cluster:
 
         over = [state for state in State if state.terminal]
         try:
-            found: Any = self._custom.list_cluster_custom_object(
-                GROUP,
-                VERSION,
-                PLURAL,
-                field_selector=",".join(f"status.state!={state}" for state in over),
-                _request_timeout=_TIMEOUT_SECONDS,
+            found: Any = self._documents.ask(
+                "GET",
+                path_of("apis", GROUP, VERSION, PLURAL),
+                query={"fieldSelector": ",".join(f"status.state!={state}" for state in over)},
             )
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return None
@@ -246,13 +243,10 @@ class Cluster:
         No run where that cannot be known, such as by somebody who may read a run and list none.
         """
         try:
-            found: Any = self._custom.list_namespaced_custom_object(
-                GROUP,
-                VERSION,
-                run.namespace,
-                PLURAL,
-                label_selector=f"{EXPLAINS_LABEL}={run.uid}",
-                _request_timeout=_TIMEOUT_SECONDS,
+            found: Any = self._documents.ask(
+                "GET",
+                _ours(run.namespace, PLURAL),
+                query={"labelSelector": f"{EXPLAINS_LABEL}={run.uid}"},
             )
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return []
@@ -266,8 +260,8 @@ class Cluster:
     def run_names(self, namespace: str, timeout_seconds: float) -> list[str]:
         """Return the names of all runs of a namespace."""
         with _readable(f"list {KIND}s"):
-            found: Any = self._custom.list_namespaced_custom_object(
-                GROUP, VERSION, namespace, PLURAL, _request_timeout=timeout_seconds
+            found: Any = self._documents.ask(
+                "GET", _ours(namespace, PLURAL), timeout=timeout_seconds
             )
         return [str(item["metadata"]["name"]) for item in self._answer(found)["items"]]
 
@@ -278,15 +272,11 @@ class Cluster:
         with _readable(f"list {KIND}s"):
             while True:
                 # Without their specs and statuses: there may be thousands.
-                found: Any = self._custom.list_namespaced_custom_object(
-                    GROUP,
-                    VERSION,
-                    namespace,
-                    PLURAL,
-                    limit=_NAMES_PAGE,
-                    _continue=following,
-                    _headers={"Accept": _METADATA_LIST},
-                    _request_timeout=_TIMEOUT_SECONDS,
+                found: Any = self._documents.ask(
+                    "GET",
+                    _ours(namespace, PLURAL),
+                    query={"limit": _NAMES_PAGE, "continue": following},
+                    accept=_METADATA_LIST,
                 )
                 for item in self._answer(found)["items"]:
                     metadata = item["metadata"]
@@ -304,7 +294,7 @@ class Cluster:
             Mistake: the API server refuses it; the message lists each reason.
         """
         if not anew:
-            self._patch_run(namespace, run, "check", dry_run="All")
+            self._patch_run(namespace, run, "check", dryRun="All")
             return
         metadata = dict(run["metadata"])
         name = str(metadata.pop("name"))
@@ -312,15 +302,11 @@ class Cluster:
         metadata["generateName"] = name[:-_GENERATED] or name
         with _readable(f"check {KIND} {name}"):
             try:
-                self._custom.create_namespaced_custom_object(
-                    GROUP,
-                    VERSION,
-                    namespace,
-                    PLURAL,
-                    {**run, "metadata": metadata},
-                    dry_run="All",
-                    field_validation="Strict",
-                    _request_timeout=_TIMEOUT_SECONDS,
+                self._documents.ask(
+                    "POST",
+                    _ours(namespace, PLURAL),
+                    query={"dryRun": "All", "fieldValidation": "Strict"},
+                    body={**run, "metadata": metadata},
                 )
             except ApiException as error:
                 # The room that one more has not got is that of the one that goes.
@@ -360,9 +346,7 @@ class Cluster:
 
     def _scenario_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
         try:
-            found: Any = self._custom.get_namespaced_custom_object(
-                GROUP, VERSION, namespace, SCENARIO_PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
-            )
+            found: Any = self._documents.ask("GET", _ours(namespace, SCENARIO_PLURAL, name))
         except ApiException as error:
             if error.status == 404:
                 return None
@@ -381,9 +365,9 @@ class Cluster:
         """
         self.check_run(namespace, run, anew=anew)
         for config_map in manifest.config_maps:
-            self.apply_config_map(namespace, config_map, dry_run="All")
+            self.apply_config_map(namespace, config_map, dryRun="All")
         for scenario in manifest.scenarios:
-            self.apply_scenario(namespace, scenario, "check", dry_run="All")
+            self.apply_scenario(namespace, scenario, "check", dryRun="All")
 
     def apply_file(self, namespace: str, manifest: Manifest, run: dict[str, Any]) -> Run:
         """Apply what is beside a run in its file, then the run, as the file or the caller has it.
@@ -406,13 +390,7 @@ class Cluster:
         Raises:
             Mistake: the API server refused it; the message lists each reason.
         """
-        self._patch_run(namespace, manifest, "apply")
-        name = str(manifest["metadata"]["name"])
-        # Read back: the client drops the answer to an apply that created the object (201).
-        applied = self.run(namespace, name)
-        if applied is None:
-            raise Mistake(f"{KIND} {name} was deleted right after it was applied.")
-        return applied
+        return parse_run(self._patch_run(namespace, manifest, "apply"))
 
     def _patch_run(
         self,
@@ -422,24 +400,17 @@ class Cluster:
         kind: str = KIND,
         plural: str = PLURAL,
         **options: Any,
-    ) -> None:
+    ) -> Any:
         name = str(manifest["metadata"]["name"])
         with _readable(f"{what} {kind} {name}"):
-            answer = self._custom.patch_namespaced_custom_object(
-                GROUP,
-                VERSION,
-                namespace,
-                plural,
-                name,
-                manifest,
-                field_manager=FIELD_MANAGER,
-                field_validation="Strict",
-                force=True,
-                _content_type=_APPLY,
-                _request_timeout=_TIMEOUT_SECONDS,
-                **options,
+            answer = self._documents.ask(
+                "PATCH",
+                _ours(namespace, plural, name),
+                query={**_WRITTEN, "force": "true", **options},
+                body=manifest,
+                content_type=_APPLY,
             )
-            self._answer(answer)
+            return self._answer(answer)
 
     def change_run(self, run: Run, fields: dict[str, Any]) -> None:
         """Change fields of a run's spec, of this very run and of no other one of its name.
@@ -448,17 +419,12 @@ class Cluster:
             Mistake: the API server refused it.
         """
         with _readable(f"change {KIND} {run.name}"):
-            self._custom.patch_namespaced_custom_object(
-                GROUP,
-                VERSION,
-                run.namespace,
-                PLURAL,
-                run.name,
-                {"metadata": {"uid": run.uid}, "spec": fields},
-                field_manager=FIELD_MANAGER,
-                field_validation="Strict",
-                _content_type=_MERGE,
-                _request_timeout=_TIMEOUT_SECONDS,
+            self._documents.ask(
+                "PATCH",
+                _ours(run.namespace, PLURAL, run.name),
+                query=_WRITTEN,
+                body={"metadata": {"uid": run.uid}, "spec": fields},
+                content_type=_MERGE,
             )
 
     def apply_config_map(self, namespace: str, manifest: dict[str, Any], **more: Any) -> None:
@@ -468,12 +434,7 @@ class Cluster:
             Mistake: somebody else's has the name, and other content; or the API server refused it.
         """
         name = str(manifest["metadata"]["name"])
-        options: Any = {
-            "field_manager": FIELD_MANAGER,
-            "field_validation": "Strict",
-            "_request_timeout": _TIMEOUT_SECONDS,
-            **more,
-        }
+        options = {**_WRITTEN, **more}
         with _readable(f"apply ConfigMap {name}"):
             there = self._config_map_if_any(namespace, name)
             if there is None:
@@ -482,16 +443,16 @@ class Cluster:
                 _refuse_what_is_not_ours(there, "ConfigMap", _CONTENT, self.chosen)
                 # With the version that was read: what was changed meanwhile is left as it is.
                 del there["metadata"]["managedFields"]
-                body: Any = {**there, **{key: manifest.get(key) for key in _CONTENT}}
-                self._core.replace_namespaced_config_map(name, namespace, body, **options)
+                body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
+                place = _config_maps(namespace, name)
+                self._documents.ask("PUT", place, query=options, body=body)
 
     def _created(
         self, namespace: str, manifest: dict[str, Any], options: dict[str, Any]
     ) -> dict[str, Any]:
         """Create a ConfigMap, and return it, or that which somebody has made in this moment."""
-        body: Any = manifest
         try:
-            self._core.create_namespaced_config_map(namespace, body, **options)
+            self._documents.ask("POST", _config_maps(namespace), query=options, body=manifest)
         except ApiException as error:
             if error.status != 409:
                 raise
@@ -512,14 +473,11 @@ class Cluster:
 
     def _config_map_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
         try:
-            found = self._core.read_namespaced_config_map(
-                name, namespace, _request_timeout=_TIMEOUT_SECONDS
-            )
+            return dict(self._answer(self._documents.ask("GET", _config_maps(namespace, name))))
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        return self._plain(found)
 
     def delete_run(
         self,
@@ -534,18 +492,11 @@ class Cluster:
         """
         with _readable(f"delete {KIND} {run.name}"):
             try:
-                self._custom.delete_namespaced_custom_object(
-                    GROUP,
-                    VERSION,
-                    run.namespace,
-                    PLURAL,
-                    run.name,
+                self._documents.ask(
+                    "DELETE",
+                    _ours(run.namespace, PLURAL, run.name),
                     # Foreground: while not even the run is gone, whoever comes next sees that.
-                    body=client.V1DeleteOptions(
-                        propagation_policy="Foreground",
-                        preconditions=client.V1Preconditions(uid=run.uid),
-                    ),
-                    _request_timeout=_TIMEOUT_SECONDS,
+                    body={"propagationPolicy": "Foreground", "preconditions": {"uid": run.uid}},
                 )
             except ApiException as error:
                 if error.status != 404:
@@ -568,18 +519,17 @@ class Cluster:
         with _readable(f"see whether the results of {run.name} are gone"):
             for label in (UID_LABEL, ARCHIVE_LABEL):
                 try:
-                    found: Any = self._core.list_namespaced_config_map(
-                        run.namespace,
-                        label_selector=f"{label}={run.uid}",
-                        limit=1,
-                        _request_timeout=_TIMEOUT_SECONDS,
+                    found: Any = self._documents.ask(
+                        "GET",
+                        _config_maps(run.namespace),
+                        query={"labelSelector": f"{label}={run.uid}", "limit": 1},
                     )
                 except ApiException as error:
                     # Who may not look cannot wait.
                     if error.status != 403:
                         raise
                 else:
-                    if found.items:
+                    if self._answer(found)["items"]:
                         return True
         return False
 
@@ -610,28 +560,23 @@ class Cluster:
         following: str | None = None
         with _readable(f"read the results of {run.name}"):
             while True:
-                found: Any = self._core.list_namespaced_config_map(
-                    run.namespace,
-                    label_selector=f"{UID_LABEL}={run.uid}",
-                    limit=_PAGE,
-                    _continue=following,
-                    _request_timeout=_TIMEOUT_SECONDS,
+                found: Any = self._documents.ask(
+                    "GET",
+                    _config_maps(run.namespace),
+                    query={
+                        "labelSelector": f"{UID_LABEL}={run.uid}",
+                        "limit": _PAGE,
+                        "continue": following,
+                    },
                 )
-                config_maps += self._core.api_client.sanitize_for_serialization(found.items)
-                following = found.metadata._continue
+                config_maps += self._answer(found)["items"]
+                following = found["metadata"].get("continue")
                 if not following:
                     return config_maps
 
     def _config_map(self, namespace: str, name: str) -> dict[str, Any]:
         with _readable(f"read ConfigMap {name}"):
-            found = self._core.read_namespaced_config_map(
-                name, namespace, _request_timeout=_TIMEOUT_SECONDS
-            )
-        return self._plain(found)
-
-    def _plain(self, found: Any) -> dict[str, Any]:
-        manifest: dict[str, Any] = self._core.api_client.sanitize_for_serialization(found)
-        return manifest
+            return dict(self._answer(self._documents.ask("GET", _config_maps(namespace, name))))
 
     def trial_payloads(self, run: Run) -> dict[str, str]:
         """Return what the generators of a run said, by trial; trials without it are left out."""
@@ -662,10 +607,10 @@ class Cluster:
     def resizes_pods(self) -> bool:
         """Return whether the CPU of a pod can be changed while it runs; True where nobody says."""
         try:
-            found: Any = self._core.get_api_resources(_request_timeout=_TIMEOUT_SECONDS)
+            found: Any = self._documents.ask("GET", "/api/v1/")
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return True
-        return any(one.name == "pods/resize" for one in found.resources)
+        return any(one["name"] == "pods/resize" for one in self._answer(found)["resources"])
 
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.
@@ -674,27 +619,35 @@ class Cluster:
         """
         facts: dict[str, str] = {}
         with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            api = client.VersionApi(self._core.api_client)
-            version: Any = api.get_code(_request_timeout=_TIMEOUT_SECONDS)
-            facts["Kubernetes"] = version.git_version
+            version: Any = self._answer(self._documents.ask("GET", "/version"))
+            facts["Kubernetes"] = version["gitVersion"]
         for node in self._nodes(nodes):
-            info, capacity = node.status.node_info, node.status.capacity
-            facts[f"Node {node.metadata.name}"] = (
-                f"{capacity['cpu']} CPUs ({info.architecture}), {capacity['memory']} of "
-                f"memory, kernel {info.kernel_version}, {info.os_image}, "
-                f"{info.container_runtime_version}"
+            info, capacity = node["status"]["nodeInfo"], node["status"]["capacity"]
+            facts[f"Node {node['metadata']['name']}"] = (
+                f"{capacity['cpu']} CPUs ({info['architecture']}), {capacity['memory']} of "
+                f"memory, kernel {info['kernelVersion']}, {info['osImage']}, "
+                f"{info['containerRuntimeVersion']}"
             )
         return facts
 
     def _nodes(self, names: list[str]) -> Iterator[Any]:
         for name in names:
             with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-                yield self._core.read_node(name, _request_timeout=_TIMEOUT_SECONDS)
+                yield self._answer(self._documents.ask("GET", path_of(*_NODES, name)))
         if not names:
             with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
                 # Two tell that it is not the only one.
-                found: Any = self._core.list_node(limit=2, _request_timeout=_TIMEOUT_SECONDS)
-                yield from found.items if len(found.items) == 1 else []
+                found: Any = self._documents.ask("GET", path_of(*_NODES), query={"limit": 2})
+                items = self._answer(found)["items"]
+                yield from items if len(items) == 1 else []
+
+
+def _ours(namespace: str, plural: str, *name: str) -> str:
+    return path_of("apis", GROUP, VERSION, "namespaces", namespace, plural, *name)
+
+
+def _config_maps(namespace: str, *name: str) -> str:
+    return path_of("api", "v1", "namespaces", namespace, "configmaps", *name)
 
 
 def kubeconfig_exists(paths: str) -> bool:
