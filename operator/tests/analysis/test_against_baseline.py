@@ -9,7 +9,7 @@ import pytest
 from laptime.analysis.against_baseline import AgainstBaseline, against_baseline
 from laptime.api import doubts
 from laptime.api.metrics import Metric
-from laptime.api.results import Interval, ResultRow, RowState
+from laptime.api.results import Interval, ResultRow, RowState, Validity
 
 Ends = tuple[float | None, float | None]
 BASELINE = ResultRow(server="release", load="closed", state=RowState.MEASURED)
@@ -90,3 +90,121 @@ def test_the_control_is_chance_and_alone_there_is_nothing_to_judge() -> None:
     twin = row(0.9, (0.85, 0.95), server="release-control")
     assert judged(twin) == judged() == AgainstBaseline((), ("no other server was measured",))
     assert judged(twin, row(1.0, (0.9, 1.1))) == AgainstBaseline((), ())
+
+
+BUSY = doubts.GENERATOR_BUSY.says(share=1.0)
+LATE = doubts.GENERATOR_LATE.says(late=8.0, p99=9.0)
+STOLEN = doubts.STOLEN_TIME.says(share=0.05, node="a")
+NEIGHBOURS = doubts.NEIGHBOURS.says(cores=1.0, cpus=4, node="a")
+SLOWING = doubts.SLOWING_DOWN.says(seconds=5, by=0.2)
+NODES = doubts.OTHER_NODES.says(what="server main", nodes="b", before="a", trial=1)
+SCHEMA = doubts.OTHER_SCHEMA.says(server="main", why="an index more")
+IMAGE = doubts.OTHER_IMAGE.says(what="server main", image="x@2", before="x@1", trial=1)
+TAG = doubts.TAG_UNKNOWN.says(image="shop:main")
+SAME, WORSE, BETTER = (1.0, (0.99, 1.01)), (0.8, (0.78, 0.82)), (1.2, (1.1, 1.3))
+CUT = "the status does not say why; `report` does"
+
+
+def limited(server: str, cpu: str = "500m") -> str:
+    return doubts.LIMIT_ADDED.says(what=f"server {server}", limits=f"{cpu} of CPU")
+
+
+def added(server: str, containers: str = "istio-proxy") -> str:
+    return doubts.CONTAINER_ADDED.says(what=f"server {server}", containers=containers)
+
+
+def doubted(
+    figure: tuple[float, Ends], of_row: list[str], of_baseline: list[str], metric: Metric
+) -> AgainstBaseline:
+    """Return what is said of a figure with these doubts of the row, and of the baseline's."""
+    release = BASELINE.model_copy(
+        update={"validity": Validity.DOUBTFUL, "validity_reasons": of_baseline}
+    )
+    of_it = Validity.DOUBTFUL if of_row else Validity.VALID
+    main = row(*figure, compared_by=metric, validity=of_it, validity_reasons=of_row)
+    return against_baseline([release if of_baseline else BASELINE, main], "release")
+
+
+RATE, P99 = Metric.REQUESTS_PER_SECOND, Metric.P99
+
+
+@pytest.mark.parametrize(
+    ("figure", "of_row", "of_baseline", "metric", "why"),
+    [
+        # A generator that is full makes all servers alike.
+        (SAME, [BUSY], [BUSY], RATE, BUSY),
+        (SAME, [BUSY], [], RATE, BUSY),
+        (SAME, [], [BUSY], RATE, f"of release: {BUSY}"),
+        (BETTER, [BUSY], [BUSY], RATE, f"of release: {BUSY}"),
+        (SAME, [SLOWING], [], RATE, SLOWING),
+        (SAME, [TAG], [TAG], RATE, TAG),
+        (SAME, [f"{SLOWING} (in 2 of 5 repetitions)"], [STOLEN], RATE, SLOWING),
+        # What differs may be what it ran on, and neither version.
+        (WORSE, [NODES], [], RATE, NODES),
+        (SAME, [NODES], [], RATE, NODES),
+        (WORSE, [SCHEMA], [], RATE, SCHEMA),
+        (WORSE, [IMAGE], [], RATE, IMAGE),
+        (WORSE, [], [added("release")], RATE, added("release")),
+        (WORSE, [added("main", "b")], [added("release")], RATE, "the cluster added "),
+        (SAME, [limited("main", "1")], [limited("release")], RATE, "of release: the cluster li"),
+        # Nobody knows what is among them.
+        (WORSE, [doubts.MORE_DOUBTS.says(others=2)], [], RATE, "2 more doubts"),
+        (SAME, [], [LATE], P99, f"of release: {LATE}"),
+    ],
+)
+def test_a_doubt_by_which_it_may_be_the_other_way_makes_it_not_known(
+    figure: tuple[float, Ends],
+    of_row: list[str],
+    of_baseline: list[str],
+    metric: Metric,
+    why: str,
+) -> None:
+    found = doubted(figure, of_row, of_baseline, metric)
+    assert found.worse == ()
+    (said,) = found.not_known
+    of_which = "p99" if metric is P99 else "throughput"
+    assert said.startswith(f"main under closed, {of_which} ")
+    assert f" (doubtful: {why}" in said
+
+
+@pytest.mark.parametrize(
+    ("figure", "of_row", "of_baseline"),
+    [
+        # What the hypervisor and others take they take from both, so that it is in the interval.
+        (SAME, [STOLEN, NEIGHBOURS], [NEIGHBOURS]),
+        (SAME, [], [STOLEN]),
+        (SAME, [added("main")], [added("release")]),
+        (SAME, [limited("main")], [limited("release")]),
+        (SAME, [SLOWING], [doubts.SLOWING_DOWN.says(seconds=5, by=0.3)]),
+        # In one repetition of five it is in the interval, too.
+        (SAME, [f"{NODES} (in 1 of 5 repetitions)"], []),
+        # Who is better at the limit of the generator is better for sure.
+        (BETTER, [BUSY], []),
+    ],
+)
+def test_a_doubt_that_bears_on_both_or_the_other_way_takes_no_verdict_away(
+    figure: tuple[float, Ends], of_row: list[str], of_baseline: list[str]
+) -> None:
+    assert doubted(figure, of_row, of_baseline, RATE) == AgainstBaseline((), ())
+
+
+def test_what_is_worse_in_spite_of_doubts_is_said_with_them() -> None:
+    found = doubted(WORSE, [STOLEN], [BUSY], RATE)
+    assert found.worse == (
+        f"main under closed, throughput 0.8x (0.78 to 0.82) (doubtful: {STOLEN}; 1 more)",
+    )
+    of_release = doubted(WORSE, [], [STOLEN], RATE)
+    assert of_release.worse[0].endswith(f" (doubtful: of release: {STOLEN})")
+
+
+@pytest.mark.parametrize("validity", [Validity.DOUBTFUL, Validity.INVALID])
+@pytest.mark.parametrize("figure", [SAME, WORSE])
+def test_where_the_status_lacks_the_reasons_it_is_not_known(
+    figure: tuple[float, Ends], validity: Validity
+) -> None:
+    found = judged(row(*figure, validity=validity))
+    assert (found.worse, len(found.not_known)) == ((), 1)
+    assert found.not_known[0].endswith(f" (doubtful: {CUT})")
+    release = BASELINE.model_copy(update={"validity": validity})
+    (said,) = against_baseline([release, row(*figure)], "release").not_known
+    assert said.endswith(f" (doubtful: of release: {CUT})")

@@ -732,6 +732,14 @@ def test_rows_of_the_largest_run_fit_into_the_status_with_all_figures(largest: R
         assert row.usage.cores_mean == 0.333333
 
 
+def test_a_status_that_is_too_large_for_all_doubts_says_that_there_are_more() -> None:
+    said = [letter * 100 for letter in "abc"]
+    first = REPORT.summary.rows[0].model_copy(update={"validity_reasons": said})
+    whole = len(json.dumps([first.to_wire()]).encode())
+    (row,) = status_rows([first], whole - 1)
+    assert row.validity_reasons == [said[0], doubts.MORE_DOUBTS.says(others=2)]
+
+
 def test_what_failed_in_the_report_is_no_time_in_a_status_that_is_too_large() -> None:
     spec = make_spec("a", "b")
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.explained import made_one_sided
 from laptime.api import doubts
-from laptime.api.results import ResultRow, RowState
+from laptime.api.doubts import Bearing, bearing
+from laptime.api.results import ResultRow, RowState, Validity
 
 
 @dataclass(frozen=True)
@@ -26,18 +28,90 @@ def against_baseline(
     """Return what the rows of a run that is over say of its servers beside the baseline.
 
     Each by the figure that its load is compared by: what is worse is told apart from the baseline,
-    as the ranks are. `control` is the name of the baseline's twin, which is not judged.
+    as the ranks are. A doubt by which it may be the other way round makes it not known, as for an
+    objective. `control` is the name of the baseline's twin, which is not judged.
     """
     others = [row for row in rows if row.server not in (baseline, control)]
+    beside = {row.load: row for row in rows if row.server == baseline}
     worse, not_known = [], [] if others else ["no other server was measured"]
     for row in others:
-        where = f"{row.server} under {row.load}"
-        figure = wording.metric(row.compared_by)
-        if row.factor is not None and _is_worse(row):
-            worse.append(f"{where}, {figure} {wording.factor(row.factor)}")
-        elif why := _why_not_known(row, figure):
-            not_known.append(f"{where}, {why}")
+        where, figure = f"{row.server} under {row.load}", wording.metric(row.compared_by)
+        before = beside.get(row.load)
+        if row.factor is None:
+            not_known.append(f"{where}, no factor of its {figure}")
+            continue
+        said, is_worse = f"{where}, {figure} {wording.factor(row.factor)}", _is_worse(row)
+        if not is_worse and (missing := _what_is_missing(row, figure)) is not None:
+            not_known.append(f"{where}, {missing}")
+        elif (why := _why_doubtful(row, before, is_worse=is_worse)) is not None:
+            not_known.append(f"{said} (doubtful: {why})")
+        elif is_worse:
+            worse.append(said + _doubtful(row, before))
     return AgainstBaseline(tuple(worse), tuple(not_known))
+
+
+# Others than were compared, or there is no telling; what is worse may be these and not the server.
+_OF_ANOTHER = doubts.OTHER_IMAGE, doubts.OTHER_SCHEMA, doubts.MORE_DOUBTS
+# What the machine, and others on it, take they take from both: trials are in turn.
+_IN_THE_INTERVAL = doubts.STOLEN_TIME, doubts.NEIGHBOURS, doubts.SHARED
+# Nothing that one of the two has and the other has not, where it is said of both.
+_OF_BOTH = doubts.LIMIT_ADDED, doubts.WARMING_UP, doubts.SLOWING_DOWN
+
+
+def _is_one(reason: str, kinds: Sequence[doubts.Doubt]) -> bool:
+    return any(kind.said(reason) for kind in kinds)
+
+
+def _why_doubtful(row: ResultRow, before: ResultRow | None, *, is_worse: bool) -> str | None:
+    """Return the doubt by which a server may be the other thing than its interval says; or None."""
+    if before is not None and (otherwise := made_one_sided(before, row)) is not None:
+        return otherwise
+    both = [(row, before, "")]
+    if before is not None:
+        both.append((before, row, f"of {before.server}: "))
+    for one, other, whose in both:
+        # A status that would be too large lacks them.
+        if one.validity not in (None, Validity.VALID) and not one.validity_reasons:
+            return f"{whose}the status does not say why; `report` does"
+        for reason in one.validity_reasons:
+            hides = not is_worse and _may_hide(reason, one, row)
+            if _is_one(reason, _OF_ANOTHER) or (hides and not _said_of_both(reason, one, other)):
+                return whose + reason
+    return None
+
+
+def _may_hide(reason: str, said_of: ResultRow, row: ResultRow) -> bool:
+    """Whether a reason may be why a row is not worse; it is said of it, or of the baseline's."""
+    # How others were made is judged of both together.
+    if _is_one(reason, _IN_THE_INTERVAL) or doubts.made_otherwise(reason):
+        return False
+    if said_of is not row:
+        return Bearing.LOOKS_WORSE in bearing(reason, row.compared_by)
+    # What holds the load back makes all servers alike; who is better all the same is not worse.
+    held = doubts.of_the_load(reason) and not _is_better(row)
+    return held or Bearing.LOOKS_BETTER in bearing(reason, row.compared_by)
+
+
+def _said_of_both(reason: str, row: ResultRow, other: ResultRow | None) -> bool:
+    if other is None or not _is_one(reason, _OF_BOTH):
+        return False
+    said = [doubts.about(_of_its_server(one, other)) for one in other.validity_reasons]
+    return doubts.about(_of_its_server(reason, row)) in said
+
+
+def _of_its_server(reason: str, row: ResultRow) -> str:
+    return reason.replace(f"server {row.server}", "server")
+
+
+def _doubtful(row: ResultRow, before: ResultRow | None) -> str:
+    """Return what a verdict says of the doubts in spite of which it stands; empty: no doubts."""
+    said = list(row.validity_reasons)
+    if before is not None:
+        said += [f"of {before.server}: {one}" for one in before.validity_reasons]
+    if not said:
+        return ""
+    more = f"; {len(said) - 1} more" if len(said) > 1 else ""
+    return f" (doubtful: {said[0]}{more})"
 
 
 def _ends(row: ResultRow) -> tuple[float | None, float | None]:
@@ -54,10 +128,13 @@ def _is_worse(row: ResultRow) -> bool:
     return better is not None and (better > 1 if row.compared_by.is_latency else better < 1)
 
 
-def _why_not_known(row: ResultRow, figure: str) -> str | None:
+def _is_better(row: ResultRow) -> bool:
     worse, _ = _ends(row)
-    if row.factor is None:
-        return f"no factor of its {figure}"
+    return worse is not None and (worse < 1 if row.compared_by.is_latency else worse > 1)
+
+
+def _what_is_missing(row: ResultRow, figure: str) -> str | None:
+    worse, _ = _ends(row)
     if worse is None:
         return f"nobody knows how far its {figure} may be off"
     # Those that are missing may be the bad ones.

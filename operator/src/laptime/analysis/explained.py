@@ -136,8 +136,9 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
     if not doubts and Validity.DOUBTFUL in (before.validity, row.validity):
         # The status of a large run has no room for reasons.
         why = "doubtful: its report says why"
-    if (otherwise := _otherwise(before, row)) is not None:
-        return Finding.NOT_KNOWN, gain, otherwise
+    if (otherwise := made_one_sided(before, row)) is not None:
+        why = f"more differs than what was tried: {otherwise}"
+        return Finding.NOT_KNOWN, gain, why
     open_ended = None
     if gain.low is not None and gain.low >= WORTH:
         finding, open_ended = Finding.CONFIRMED, _open_ended(before)
@@ -183,8 +184,8 @@ def _workers_in_vain(unchanged: Server, arm: Server, before: ResultRow) -> str |
     return limited_by_the_cluster(unchanged.name, given)
 
 
-def _otherwise(before: ResultRow, row: ResultRow) -> str | None:
-    """Return what differs between two servers beside what was tried; None: nothing that is known.
+def made_one_sided(before: ResultRow, row: ResultRow) -> str | None:
+    """Return how a server's nodes or pods were others than another one's; None: they were not.
 
     An arm that asks for more CPU may fit on another node alone. What disturbs the trials of both is
     in their interval; what is so in those of one of them cannot be told from what it has more of.
@@ -195,7 +196,7 @@ def _otherwise(before: ResultRow, row: ResultRow) -> str | None:
         one, other = of_arm.get(kind, (0.0, "")), of_unchanged.get(kind, (0.0, ""))
         if abs(one[0] - other[0]) > most:
             most, why = abs(one[0] - other[0]), max(one, other)[1]
-    return f"more differs than what was tried: {why}" if most >= ONE_SIDED else None
+    return why if most >= ONE_SIDED else None
 
 
 def _made_otherwise(row: ResultRow) -> dict[tuple[str, ...], tuple[float, str]]:

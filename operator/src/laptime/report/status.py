@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from laptime.analysis.script import first_metrics
+from laptime.api.doubts import MORE_DOUBTS
 from laptime.api.results import Interval, LatencyFigure, LatencyFigures, ResultRow
 from laptime.api.script import ScriptFigures
 from laptime.report.scripts import says_more
@@ -45,7 +46,7 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
             row.model_copy(
                 update={
                     "message": row.message[:length] if row.message and length else None,
-                    "validity_reasons": [one[:length] for one in row.validity_reasons[:texts]],
+                    "validity_reasons": _first(row.validity_reasons, texts, length),
                     "limited_by": row.limited_by
                     and row.limited_by.model_copy(
                         update={"evidence": row.limited_by.evidence[:length]}
@@ -68,6 +69,14 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
     yield shorter
     # Nobody reads them where the figures are.
     yield [row.model_copy(update={"latency": None}) for row in shorter]
+
+
+def _first(reasons: Sequence[str], texts: int, length: int) -> list[str]:
+    """Return so many of the reasons, cut, and that there are more, which a gate has to know."""
+    first = [one[:length] for one in reasons[:texts]]
+    if first and len(reasons) > texts:
+        first.append(MORE_DOUBTS.says(others=len(reasons) - texts))
+    return first
 
 
 def estimates_alone(row: ResultRow) -> ResultRow:
