@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -483,7 +484,7 @@ def test_what_cannot_be_reached_in_time_is_said() -> None:
     assert found.message.endswith("(waited 0.1s)")
 
 
-def test_what_is_healthy_at_another_port_is_only_connected_to_before_it_is_checked() -> None:
+def test_what_is_healthy_at_another_port_is_not_asked_for_its_health_at_its_own() -> None:
     def never(asked: int) -> Answer:
         raise AssertionError("nobody asks the target for its health")
 
@@ -493,7 +494,7 @@ def test_what_is_healthy_at_another_port_is_only_connected_to_before_it_is_check
     with server(health=never) as target, server(health=late) as health:
         task = Task(target=target, health_target=health, wait_seconds=60, checks=[CHECK])
         assert verify(task) == Verdict(True, "AnswersRight", "1 check passed")
-        # What a script is going to ask is waited for, and asked for nothing.
+        # What a script is going to ask is waited for.
         assert verify(task.model_copy(update={"checks": []})).ok
 
 
@@ -515,6 +516,85 @@ def test_what_is_healthy_and_takes_no_connections_is_not_ready() -> None:
         found = verify(Task(target=target, health_target=health, wait_seconds=0.5, checks=[CHECK]))
     assert (found.ok, found.reason) == (False, "NotReachable")
     assert found.message.startswith(target)
+
+
+@contextmanager
+def taking(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """Have each connection answered by the next one, the last by all after it; b"" is no answer."""
+    asked: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            if not (line := self.rfile.readline()):
+                return
+            asked.append(line)
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(answers[min(len(asked), len(answers)) - 1])
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_address[1]}", asked
+        listening.shutdown()
+        thread.join()
+
+
+def page(status: str) -> bytes:
+    """Return what HAProxy says for a server."""
+    fields = "cache-control: no-cache\r\ncontent-type: text/html\r\n"
+    return f"HTTP/1.1 {status}\r\n{fields}\r\n<html><body><h1>{status}</h1>\n".encode()
+
+
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+NOBODY_THERE, GONE = page("503 Service Unavailable"), page("502 Bad Gateway")
+
+
+def waited_for(target: str, seconds: float) -> Verdict:
+    with server() as health:
+        return verify(Task(target=target, health_target=health, wait_seconds=seconds, checks=[]))
+
+
+@pytest.mark.parametrize(
+    ("answers", "times"),
+    [
+        ([NOT_FOUND], 1),
+        ([NOBODY_THERE, GONE, NOBODY_THERE, NOT_FOUND], 4),
+        ([b"", b"", NOT_FOUND], 3),
+        ([b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 5\r\n\r\n<html"], 1),
+        ([b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"], 1),
+        # The settings of a server that speaks HTTP/2 alone.
+        ([b"\0\0\0\4\0\0\0\0\0"], 1),
+    ],
+)
+def test_what_is_healthy_at_another_port_is_asked_until_it_takes_a_request_itself(
+    answers: list[bytes], times: int
+) -> None:
+    with taking(*answers) as (target, asked):
+        found = waited_for(target, 60)
+        assert found.ok
+        assert asked == [b"GET / HTTP/1.1\r\n"] * times
+
+
+def test_what_is_not_there_behind_haproxy_is_not_reachable() -> None:
+    with taking(NOBODY_THERE) as (target, asked):
+        found = waited_for(target, 0.3)
+    assert (found.ok, found.reason) == (False, "NotReachable")
+    assert "GET /: HAProxy says 503 Service Unavailable (waited 0.3s)" in found.message
+    assert len(asked) > 1
+
+
+@pytest.mark.parametrize("answer", [b"", GONE])
+def test_what_closes_connections_for_as_long_as_is_waited_is_checked_then(answer: bytes) -> None:
+    with taking(answer) as (target, asked):
+        assert waited_for(target, 0.3).ok
+    assert len(asked) > 1
+
+
+def test_what_holds_a_request_has_taken_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laptime.verification.verify._TAKEN_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert waited_for(f"http://127.0.0.1:{listening.getsockname()[1]}", 60).ok
 
 
 @pytest.mark.parametrize("encoding", [None, "gzip"])

@@ -55,6 +55,10 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 			return nil, ctx.Err()
 		}
 		if !time.Now().Before(deadline) {
+			if errors.Is(err, errClosed) {
+				// So does a server that has no use for `/`.
+				return addresses, nil
+			}
 			return nil, fmt.Errorf("%w: %s within %s: %w", ErrNotReachable, server.failing(), wait, err)
 		}
 		select {
@@ -69,7 +73,7 @@ func (s *Server) failing() string {
 	if s.Health == "" {
 		return fmt.Sprintf("%s%s did not answer 200", s.Target, s.Path)
 	}
-	return fmt.Sprintf("%s%s did not answer 200, or %s took no connection,", s.Health, s.Path, s.Target)
+	return fmt.Sprintf("%s%s did not answer 200, or %s took no request,", s.Health, s.Path, s.Target)
 }
 
 // serves asks once whether a load can be sent, and gives the addresses of the target.
@@ -97,11 +101,7 @@ func serves(ctx context.Context, base *url.URL, server Server) ([]netip.AddrPort
 	if server.HTTP2 {
 		return addresses, overHTTP2(ctx, base, server, nil)
 	}
-	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", addresses[0].String())
-	if err != nil {
-		return nil, err
-	}
-	return addresses, connection.Close()
+	return addresses, hasIt(ctx, base, server, addresses[0].String())
 }
 
 // probe resolves the name and asks the first address once.

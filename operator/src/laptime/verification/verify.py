@@ -5,6 +5,7 @@ Runs as `laptime verify` in a Job beside the server, since only there the server
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 import ssl
@@ -40,6 +41,7 @@ TERMINATION_LOG = Path("/dev/termination-log")
 
 _POLL_SECONDS = 0.05
 _HEALTH_SECONDS = 10.0
+_TAKEN_SECONDS = 2.0
 
 
 class Task(TolerantModel):
@@ -53,7 +55,7 @@ class Task(TolerantModel):
     health_target: str | None = Field(
         None,
         description="Where that is asked instead, over HTTP/1.1, such as "
-        "http://demo-server-own:9001: of the target a connection is enough then.",
+        "http://demo-server-own:9001: of the target any answer to GET / is enough then.",
     )
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(
@@ -305,6 +307,8 @@ def _wait_over(
         with _asking(task, client, trusted, Protocol.HTTP1) as apart:
             wait_until_healthy(apart, patience, f"{task.health_target}{path}")
         path, patience = None, max(0.1, round(deadline - time.monotonic(), 1))
+        if protocol is Protocol.HTTP1:
+            _wait_until_taken(task.target, patience)
     if path is None:
         wait_until_connected(task.target, patience)
         if protocol is Protocol.HTTP2:
@@ -399,6 +403,57 @@ def wait_until_connected(target: str, wait_seconds: float) -> None:
                 message = f"{target}: {error} (waited {wait_seconds:g}s)"
                 raise Wrong("NotReachable", message) from error
         time.sleep(_POLL_SECONDS)
+
+
+def _wait_until_taken(target: str, wait_seconds: float) -> None:
+    """Return when a server itself takes a request, or nobody is going to find out whether it does.
+
+    As in images/k6/internal/readiness/taken.go: HAProxy and a delay take connections for a server
+    that is not there. Nothing is asked of one beyond TLS, before which neither stands.
+
+    Raises:
+        Wrong: it takes no connections in time, or HAProxy says that nobody is there.
+    """
+    url = httpx.URL(target)
+    deadline = time.monotonic() + wait_seconds
+    wait_until_connected(target, wait_seconds)
+    while url.scheme == "http" and (missing := _not_taken(url.host, url.port or 80)) is not None:
+        if time.monotonic() + _POLL_SECONDS >= deadline:
+            if missing is _CLOSED:
+                # So does a server that has no use for `/`.
+                return
+            raise Wrong("NotReachable", f"{target}: {missing} (waited {wait_seconds:g}s)")
+        time.sleep(_POLL_SECONDS)
+
+
+_CLOSED = "GET / got no answer"
+
+
+def _not_taken(host: str, port: int) -> str | None:
+    """Ask once; return why the server itself did not take the request, None where it did."""
+    connection = http.client.HTTPConnection(host, port, timeout=_TAKEN_SECONDS)
+    try:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        if answer.status not in (502, 503):
+            return None
+        status = f"{answer.status} {answer.reason}"
+        page = f"<html><body><h1>{status}</h1>".encode()
+        if answer.read(len(page)) != page:
+            # The server's own answer may be any.
+            return None
+        # It has closed the connection, or nobody is there.
+        return _CLOSED if answer.status == 502 else f"GET /: HAProxy says {status}"
+    except TimeoutError:
+        # It has it, and answers later.
+        return None
+    except OSError:
+        return _CLOSED
+    except http.client.HTTPException:
+        # An answer of another kind, as of a server that speaks HTTP/2 alone.
+        return None
+    finally:
+        connection.close()
 
 
 def _go_through(
