@@ -374,6 +374,7 @@ def pull_in_vain(
     seconds: float,
     reason: str = "ErrImagePull",
     secret_keys: tuple[tuple[str, str], ...] = (),
+    component: str = "server",
 ) -> timedelta:
     """Have the first server's image not be had for so long; return until when it was tried.
 
@@ -389,7 +390,7 @@ def pull_in_vain(
             break
         world.advance()
         for name, one in world.pods.items():
-            if one.component == "server" and one.server == "s0":
+            if one.component == component and one.server == "s0":
                 began = began or world.now
                 world.pods[name] = replace(
                     one,
@@ -460,6 +461,21 @@ def test_a_secret_that_is_never_made_costs_its_server_and_not_the_run() -> None:
         (ServerState.VERIFIED, None),
     ]
     assert len(world.results_written) == 1
+
+
+def test_credentials_that_are_never_made_are_named_as_what_is_missing() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    said, reason = 'secret "shop-client" not found', "CreateContainerConfigError"
+    keys = (("shop-client", "laptime-authorization"),)
+    pull_in_vain(world, said, 400, reason, keys, component="verifier")
+    assert first_and_second(world)[0] == (ServerState.FAILED, "SecretMissing")
+
+
+def test_a_verifier_that_cannot_be_made_for_another_reason_has_failed() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    said, reason = "container has runAsNonRoot", "CreateContainerConfigError"
+    pull_in_vain(world, said, 400, reason, component="verifier")
+    assert first_and_second(world)[0] == (ServerState.FAILED, "VerifierFailed")
 
 
 async def test_what_a_run_names_of_a_secret_is_said_where_a_kubelet_does_not_find_it() -> None:

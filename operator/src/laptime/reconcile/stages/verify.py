@@ -45,6 +45,7 @@ _NO_ANSWER = ("ConnectionLost", "NotReachable", "TimedOut")
 # Through HAProxy a broken connection is a 502 or a 503.
 _CRASH_REASONS = (*_NO_ANSWER, "WrongStatus")
 _RESET_FAILED = "ResetFailed"
+_SECRET_MISSING = "SecretMissing"
 
 
 def verify(situation: Situation) -> Decision | None:
@@ -306,7 +307,10 @@ def _read_verdict(
     limit = situation.patience_seconds if passes else situation.spec.startup_seconds
     if age >= limit and not started:
         said = problem.message if problem else "its pod did not start"
-        return None, Problem("VerifierFailed", f"{what} failed: {said}", fatal=True)
+        # Of the run's own credentials, and of nothing that a verifier has of Laptime.
+        missing = problem is not None and problem.reason == _SECRET_MISSING
+        reason = _SECRET_MISSING if missing else "VerifierFailed"
+        return None, Problem(reason, f"{what} failed: {said}", fatal=True)
     return None, problem
 
 
