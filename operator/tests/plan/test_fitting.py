@@ -344,6 +344,15 @@ def test_what_http2_has_no_header_for_is_said() -> None:
     (said,) = load_problems(spec("hello", SHOP, protocol="http2"), scenario)
     assert said.startswith("load closed: HTTP/2 has no header Connection, which hi has: leave")
     assert load_problems(spec("hello", SHOP), scenario) == []
+    # Its answers are checked over what a script says that it speaks.
+    own: dict[str, Any] = {"name": "own", "script": {"configMap": "mine"}}
+    (check,) = hello.checks
+    asking = check.model_copy(update={"headers": {"Connection": "close"}})
+    for one in (scenario, hello.model_copy(update={"checks": [asking]})):
+        script = altered(spec("hello", SHOP), loads=[{**own, "protocol": "http2"}])
+        (said,) = load_problems(script, one)
+        assert said.startswith("load own: HTTP/2 has no header Connection, which hi has: leave")
+        assert load_problems(altered(script, loads=[own]), one) == []
 
 
 def test_users_of_streams_share_rows_too() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from laptime.api.durations import parse_duration
 from laptime.api.loads import Load, Protocol
-from laptime.catalog import Request, Scenario, missing_capture
+from laptime.catalog import Check, Request, Scenario, missing_capture
 from laptime.plan.rows import MAX_WEIGHTS, Scarce, most_requests, weights_sum
 
 OF_CONNECTIONS = frozenset(
@@ -86,13 +86,26 @@ def sent_requests(sessions: Sequence[SentSession]) -> list[Request]:
     return list({step.name: step for one in sessions for step in one.steps}.values())
 
 
+def _of_connections(load: Load, requests: Sequence[Request | Check]) -> str | None:
+    """Return which header HTTP/2 has other means for, with what to write; None: there is none."""
+    for request in requests if load.protocol is Protocol.HTTP2 else []:
+        found = next((name for name in request.headers if name.lower() in OF_CONNECTIONS), None)
+        if found is not None:
+            return (
+                f"load {load.name}: HTTP/2 has no header {found}, which {request.name} has: leave "
+                "it out of the scenario, or write protocol: http1"
+            )
+    return None
+
+
 def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | None:
     """Return why a load cannot be sent and what to write instead; None when it can.
 
     Several generators share the rows of a feeder: each must do with the smallest part.
     """
     if load.script is not None:
-        return None
+        # What it sends nobody knows; the scenario's answers are checked over its protocol.
+        return _of_connections(load, [*scenario.requests, *scenario.checks])
     try:
         sessions = sent_sessions(load, scenario)
     except ValueError as error:
@@ -104,14 +117,8 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
             f"load {load.name}: endpoints are sent equally often, and {name} is there {most} "
             f"times: write mix: [{mix}]"
         )
-    if load.protocol is Protocol.HTTP2:
-        for request in sent_requests(sessions):
-            of_connections = [name for name in request.headers if name.lower() in OF_CONNECTIONS]
-            if of_connections:
-                return (
-                    f"load {load.name}: HTTP/2 has no header {of_connections[0]}, which "
-                    f"{request.name} has: leave it out of the scenario, or write protocol: http1"
-                )
+    if (problem := _of_connections(load, sent_requests(sessions))) is not None:
+        return problem
     if load.stairs is not None:
         hours = parse_duration(load.stairs.duration) / 3600
         if hours > _LONGEST_HOURS:
