@@ -90,7 +90,7 @@ def test_who_asks_for_a_profile_waits_for_it_there() -> None:
     ctx = run(profile=True)
     *_, asker = pod(profile_job(ctx, trial("own")))["containers"]
     task = json.loads(environment(asker)["LAPTIME_PROFILE"])
-    assert task["server"] == "http://demo-server-own:9001"
+    assert (task["server"], task["healthPath"]) == ("http://demo-server-own:9001", "/ready")
 
 
 @pytest.mark.parametrize(

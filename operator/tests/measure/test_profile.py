@@ -40,6 +40,15 @@ def test_the_warm_up_is_waited_for() -> None:
     assert waited == [3.0]
 
 
+def test_a_server_is_waited_for_where_it_says_that_it_serves() -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        known = request.url.path in ("/ready", "/profile")
+        return httpx.Response(200 if known else 404, text="main 1\n")
+
+    task = TASK.model_copy(update={"health_path": "/ready"})
+    assert take_profile(task, httpx.MockTransport(handle), lambda _: None) == "main 1\n"
+
+
 def test_stacks_are_added_up_and_the_most_frequent_come_first() -> None:
     answer = httpx.Response(200, text="main;read 3\nmain;list all 7\r\n\nmain;read 5\n")
     assert taken(answer) == "main;read 8\nmain;list all 7\n"

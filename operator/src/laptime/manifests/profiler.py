@@ -40,6 +40,8 @@ def _asker(ctx: RunContext, profile: Trial) -> Manifest:
         "warmupSeconds": load.warmup_seconds,
         "seconds": PROFILE_SECONDS,
     }
+    if server.says_health:
+        task["healthPath"] = server.health
     return container(
         ctx,
         PROFILE_CONTAINER,

@@ -33,6 +33,7 @@ class ProfileTask(TolerantModel):
     """What is to be asked for."""
 
     server: str = Field(description="Such as http://demo-server-axum:8080.")
+    health_path: str = Field("/healthz", description="What it answers 200 when it serves.")
     profiles: str = Field(description="Such as http://demo-server-axum:6060.")
     wait_seconds: float = Field(description="How long the server may take to be healthy.")
     warmup_seconds: float = Field(description="How long the load is no good yet.")
@@ -68,7 +69,7 @@ def take_profile(
     # Neither proxies nor certificates of the environment: the server is next door.
     try:
         with httpx.Client(base_url=task.server, trust_env=False, transport=transport) as client:
-            wait_until_healthy(client, task.wait_seconds)
+            wait_until_healthy(client, task.wait_seconds, task.health_path)
         sleep(task.warmup_seconds)
         with httpx.Client(base_url=task.profiles, trust_env=False, transport=transport) as client:
             folded = _ask(client, task.seconds)
