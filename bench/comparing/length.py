@@ -51,7 +51,9 @@ WITHIN = (0.02, 0.2, 0.5, 0.9, 1.0)
 """Share of the variance of a trial that its own seconds make."""
 ALIKE = {"seconds apart": 0.0, "alike for 5 s": 0.8, "alike for 20 s": 0.95}
 EACH_MINUTE = "each minute"
-KINDS = (*ALIKE, "stumbles", "one noisy", "warming up", "the same in each", EACH_MINUTE)
+IN_EACH = {f"the same in each, {loss:.0%}": loss for loss in (0.1, 0.2, 0.3, 0.4, 0.5)}
+"""Loss of the second in the middle of each trial: it is alike in all of them."""
+KINDS = (*ALIKE, "stumbles", "one noisy", "warming up", *IN_EACH, EACH_MINUTE)
 RULES = {"as it looks": 0.0, "of five": 0.8416, "of ten": CAREFUL, "of twenty": 1.6449}
 SEED = 20261130
 _NOISE = 0.02
@@ -60,7 +62,7 @@ _RATE = 10_000
 _WARMER = 0.03
 """So much faster is the end of a trial than its beginning: too little for a doubt."""
 _STOOD_STILL = 0.3
-"""Loss of the second in the middle of each trial, all of which have a checkpoint there."""
+"""Loss of each second of a checkpoint."""
 _CHECKPOINT = np.where(np.arange(60) < 3, math.log1p(-_STOOD_STILL), 0.0)
 """Three seconds of each minute, which begins anywhere in a trial: a long one has all of it."""
 _NOISIER = 9.0
@@ -110,8 +112,8 @@ class Case:
         logs += (_NOISE * math.sqrt(1 - self.within) * between)[..., None]
         if self.kind == "warming up":
             logs += _WARMER * np.linspace(-0.5, 0.5, self.seconds)
-        if self.kind == "the same in each":
-            logs[..., self.seconds // 2] += math.log1p(-_STOOD_STILL)
+        if self.kind in IN_EACH:
+            logs[..., self.seconds // 2] += math.log1p(-IN_EACH[self.kind])
         if self.kind == EACH_MINUTE:
             begin = dice.integers(0, len(_CHECKPOINT), shape)[..., None]
             logs += _CHECKPOINT[(begin + np.arange(self.seconds)) % len(_CHECKPOINT)]
@@ -153,7 +155,6 @@ class Advice:
 
     said: float
     really: float
-    shorter: bool
 
 
 def advised(case: Case, known: Measured, careful: float) -> Advice | None:
@@ -165,7 +166,7 @@ def advised(case: Case, known: Measured, careful: float) -> Advice | None:
     needed = repetitions_needed(case.servers, case.repetitions, variance)
     time = (case.around + found.seconds) * needed
     really = time / ((case.around + case.seconds) * case.repetitions)
-    return Advice(found.time_share, really, found.seconds < case.seconds)
+    return Advice(found.time_share, really)
 
 
 def cases() -> Iterator[Case]:
@@ -183,16 +184,15 @@ def main() -> int:
     runs: dict[str, int] = defaultdict(int)
     for number, case in enumerate(cases()):
         size = f"{case.servers} x {case.repetitions}"
-        ways = {False: "all longer", True: "all shorter"}
         for counts in case.runs(rounds, np.random.default_rng([SEED, number])):
             known = known_of(case, counts)
-            for group in ("all", *ways.values(), case.kind, size, f"trials of {case.seconds} s"):
+            for group in ("all", case.kind, size, f"trials of {case.seconds} s"):
                 runs[group] += 1
             for rule, careful in RULES.items():
                 one = None if known is None else advised(case, known, careful)
                 if one is None:
                     continue
-                groups = ["all", ways[one.shorter]]
+                groups = ["all"]
                 if careful == CAREFUL:
                     groups += [case.kind, size, f"trials of {case.seconds} s"]
                 for group in groups:

@@ -863,7 +863,7 @@ def test_another_length_of_trials_is_in_every_form_of_the_report_and_read_back()
         time_share=0.45,
     )
     report = replace(REPORT, summary=replace(REPORT.summary, trial_lengths=(length,)))
-    said = "Next time: trials of 10s instead of 30s would find the same differences in about 0.45"
+    said = "Next time: trials of 10s instead of 30s would find the same differences in throughput"
     assert to_markdown(report).count(said) == 1
     assert said in parse(to_html(report, {})).text
     text = to_json(report)

@@ -85,7 +85,7 @@ class Summary:
     isolation: Isolation | None = None
     """Whether its trials had their nodes for themselves; None while there is none."""
     trial_lengths: tuple[TrialLength, ...] = ()
-    """Of a finished run: which other length of trials would find the same in less time."""
+    """Of a finished run: which shorter trials would find the same in less time."""
 
 
 def summarise(

@@ -291,11 +291,11 @@ def cost(whom: str, difference: float, repetitions: int | None, seconds: float |
 
 
 def trial_length(found: TrialLength) -> str:
-    """Return which other length of trials would do, as a sentence without its end."""
+    """Return which shorter trials would do, as a sentence without its end."""
     now, then = (format_duration(one) for one in (found.instead_of_seconds, found.seconds))
     text = (
-        f"trials of {then} instead of {now} would find the same differences in about "
-        f"{found.time_share:.2f} of this load's time"
+        f"trials of {then} instead of {now} would find the same differences in throughput in "
+        f"about {found.time_share:.2f} of this load's time"
     )
     if found.repetitions == found.instead_of_repetitions:
         return text

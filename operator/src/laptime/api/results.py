@@ -433,7 +433,7 @@ class Tie(TolerantModel):
 
 
 class TrialLength(TolerantModel):
-    """Another length of trials, which would find the same differences in less time."""
+    """Shorter trials, which would find the same differences in throughput in less time."""
 
     load: str = Field(description="Name of the load.")
     seconds: float = Field(description="How long each trial would measure.")

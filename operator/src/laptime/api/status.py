@@ -254,8 +254,8 @@ class RunStatus(TolerantModel):
     )
     trial_lengths: list[TrialLength] | None = Field(
         None,
-        description="Of a run that is over: other lengths of trials that would find the same "
-        "differences in less time, of loads where there is one.",
+        description="Of a run that is over: shorter trials that would find the same differences in "
+        "throughput in less time, of loads where there are any.",
     )
     isolation: Isolation | None = Field(
         None, description="Whether the run had its nodes for itself, by its worst trial so far."

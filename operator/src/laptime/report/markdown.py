@@ -228,7 +228,7 @@ def ties_said(report: Report, load: Load) -> list[str]:
 
 
 def lengths_said(report: Report, load: Load) -> list[str]:
-    """Return which other length of trials would do for a load, in words; mostly none."""
+    """Return which shorter trials would do for a load, in words; mostly none."""
     found = report.summary.trial_lengths
     return [wording.trial_length(one) for one in found if one.load == load.name]
 

@@ -123,8 +123,8 @@ class Results(TolerantModel):
     )
     trial_lengths: list[TrialLength] = Field(
         default_factory=list,
-        description="Other lengths of trials that would find the same differences in less time, of "
-        "loads where there is one.",
+        description="Shorter trials that would find the same differences in throughput in less "
+        "time, of loads where there are any.",
     )
     half_width: float | None = Field(
         None,

@@ -89,7 +89,7 @@ class Section:
     ties: tuple[str, ...]
     """What it would cost to tell apart servers that cannot be, a sentence each."""
     lengths: tuple[str, ...]
-    """Which other length of trials would do, if any; a sentence."""
+    """Which shorter trials would do, if any; a sentence."""
     published: bool
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
