@@ -175,19 +175,23 @@ def test_runs_that_cannot_be_read_are_left_out_and_named(
     assert "Results that could not be read: Cannot read the results of demo: " in text
 
 
-def test_what_the_last_run_says_of_the_length_of_trials_is_said_before_the_next(
-    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
-) -> None:
-    report, payloads = recorded(small=True)
-    load = report.spec.loads[0]
-    length = TrialLength(
-        load=load.name,
+def advised(load: str) -> TrialLength:
+    return TrialLength(
+        load=load,
         seconds=8,
         repetitions=6,
         instead_of_seconds=10,
         instead_of_repetitions=5,
         time_share=0.7,
     )
+
+
+def test_what_the_last_run_says_of_the_length_of_trials_is_said_before_the_next(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    report, payloads = recorded(small=True)
+    load = report.spec.loads[0]
+    length = advised(load.name)
     summary = replace(report.summary, trial_lengths=(length,))
     store(fake, recording=(replace(report, summary=summary), payloads))
     servers = [{"name": f"s{number}", "preset": "axum-sqlx"} for number in range(5)]
@@ -198,3 +202,46 @@ def test_what_the_last_run_says_of_the_length_of_trials_is_said_before_the_next(
     assert "trials of" not in said(laptime, changed(like, repetitions=6), kubeconfig)
     other = {**load.to_wire(), "closed": {"connections": 10, "duration": "60s"}}
     assert "trials of" not in said(laptime, changed(like, repetitions=5, loads=[other]), kubeconfig)
+
+
+def test_trials_are_not_to_be_shorter_where_response_times_are_asked_for_this_time(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    report, payloads = recorded(small=True)
+    load = report.spec.loads[0]
+    summary = replace(report.summary, trial_lengths=(advised(load.name),))
+    store(fake, recording=(replace(report, summary=summary), payloads))
+    servers = [{"name": f"s{number}", "preset": "axum-sqlx"} for number in range(5)]
+    like = changed(asked, servers=servers, loads=[load.to_wire()])
+    objective = {"server": "s0", "load": load.name, "metric": "errorRate", "atMost": "0.1"}
+    assert "trials of" in said(laptime, changed(like, objectives=[objective]), kubeconfig)
+    objective |= {"metric": "p99", "atMost": "5ms"}
+    assert "trials of" not in said(laptime, changed(like, objectives=[objective]), kubeconfig)
+
+
+def test_of_each_load_the_newest_run_that_had_it_is_asked(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    report, payloads = recorded(small=True)
+    load = report.spec.loads[0]
+    summary = replace(report.summary, trial_lengths=(advised(load.name),))
+    with_control = report.spec.model_copy(update={"control": True}).with_control()
+    advice = replace(report, spec=with_control, summary=summary)
+    store(fake, "a-first", recording=(advice, payloads))
+    longer = load.model_copy(
+        update={"closed": load.closed and load.closed.model_copy(update={"duration": "77s"})}
+    )
+    store(
+        fake,
+        "b-later",
+        recording=(
+            replace(report, spec=report.spec.model_copy(update={"loads": [longer]})),
+            payloads,
+        ),
+    )
+    for name, day in (("a-first", 1), ("b-later", 2)):
+        run = fake.objects[f"{RUNS}/{name}"]
+        run["metadata"]["creationTimestamp"] = f"2026-11-{day:02}T00:00:00Z"
+    servers = [{"name": f"s{number}", "preset": "axum-sqlx"} for number in range(5)]
+    like = changed(asked, servers=servers, loads=[load.to_wire()])
+    assert f"By a-first, under {load.name}: trials of" in said(laptime, like, kubeconfig)

@@ -91,18 +91,28 @@ def what_it_would_find(
 
 
 def _lengths(found: _Found, spec: BenchmarkRunSpec) -> Iterator[str]:
-    """Yield what the newest run of the same work and size says of the length of trials."""
-    from laptime.analysis import wording
+    """Yield of each load what the newest run that had it says of the length of trials.
 
-    loads = {one.name: one for one in spec.loads}
-    size = (len(spec.servers), spec.repetitions, spec.by_results)
-    for run in found.runs:
-        asked = run.spec
-        if run.same_work and (len(asked.servers), asked.repetitions, asked.by_results) == size:
-            for one in run.lengths:
-                if one.load in loads and loads[one.load] == asked.load(one.load):
-                    yield f"By {run.name}, under {one.load}: {wording.trial_length(one)}."
-            return
+    Of the same work and size. Nothing of a load whose response times are asked for this time.
+    """
+    from laptime.analysis import wording
+    from laptime.analysis.length import loads_judged_by_response_times
+
+    judged = loads_judged_by_response_times(spec)
+    alike = [one for one in found.runs if one.same_work and _size(one.spec) == _size(spec)]
+    for load in spec.loads:
+        run = next((one for one in alike if load in one.spec.loads), None)
+        if run is None or load.name in judged:
+            continue
+        for one in run.lengths:
+            if one.load == load.name:
+                yield f"By {run.name}, under {load.name}: {wording.trial_length(one)}."
+
+
+def _size(spec: BenchmarkRunSpec) -> tuple[int, int, bool]:
+    """Return how many servers are compared, in how many repetitions, and whether results decide."""
+    servers = sum(one.name != spec.control_name for one in spec.servers)
+    return servers, spec.repetitions, spec.by_results
 
 
 def _of_whom(known: Sequence[_Earlier], deviation: float) -> str:
