@@ -46,6 +46,7 @@ SHARDS = {
         "runs/test_explain.py::test_more_cpu_than_the_node_has_is_said_in_the_kubelets_words",
         "runs/test_generators.py",
         "runs/test_injected.py",
+        "runs/test_own_images.py",
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",
     ),

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from .blog import CONFIG_MAP, changed, run_of
 from .harness import Cluster, condition, namespace_for_runs
-from .test_own_scenario import CONFIG_MAP, changed, run_of
 
 LONGEST_SECONDS = 30.0
 TABLE = "table"
