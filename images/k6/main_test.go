@@ -506,6 +506,20 @@ func TestTrialWithoutDatabaseEndsWithItsReason(t *testing.T) {
 	}
 }
 
+// Its servers make their tables themselves: all that is asked there is on which schema they are.
+func TestOfADatabaseWithoutAResetOnlyTheSchemaIsAsked(t *testing.T) {
+	t.Parallel()
+	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	env := append(trial(t, server.URL, load, `,"waitSeconds":20,"schemaQuery":"SELECT 1"`),
+		"DATABASE_URL=postgresql://u@127.0.0.1:1/d?sslmode=disable")
+	out := k6(t, env, nil, "trial.js")
+	if out.result == nil || out.result.Phases["measured"].Responses != 10 || out.result.Statements != nil {
+		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+}
+
 func TestTrialWithoutServerEndsWithItsReason(t *testing.T) {
 	t.Parallel()
 	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`

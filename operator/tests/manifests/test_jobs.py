@@ -327,6 +327,23 @@ def test_without_a_database_nothing_is_prepared() -> None:
     assert wait["name"] == "wait"
 
 
+@pytest.mark.parametrize("topology", [{}, {"databases": "perServer"}])
+def test_a_database_that_only_servers_make_tables_in_is_asked_for_its_schema(
+    topology: dict[str, Any],
+) -> None:
+    """Without `data` nothing is reset; what one server migrates there others are measured on."""
+    wire = {**SPECS["full"], "topology": {**SPECS["full"]["topology"], "postgres": topology}}
+    ctx = context(wire, scenario=SCENARIO.model_copy(update={"data": None}))
+    (k6,) = pod(job(ctx, "closed"))["containers"]
+    said = json.loads(environment(k6)["LAPTIME_TRIAL"])
+    assert said["schemaQuery"] == SCHEMA_QUERY
+    database = "laptime_axum" if topology else "laptime"
+    assert environment(k6)["DATABASE_URL"].endswith(f"@demo-postgres:5432/{database}")
+    # Nothing else is done there.
+    assert "resetStatements" not in said
+    assert "PGBOUNCER_URL" not in {one["name"] for one in k6["env"]}
+
+
 def test_a_script_runs_as_it_is() -> None:
     manifest = job(context(), "own")
     (k6,) = pod(manifest)["containers"]

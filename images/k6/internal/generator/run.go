@@ -51,6 +51,9 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	}
 	// Here the server has made of the schema what it makes of it as it starts, and nothing is measured yet.
 	schema := database.Schema(ctx, url, trial.SchemaQuery)
+	if len(trial.ResetStatements) == 0 {
+		url = "" // it has no state to be brought to, and no count that began with it
+	}
 	if _, err := fmt.Fprintln(stdout, "LAPTIME-READY"); err != nil {
 		return err
 	}
@@ -156,7 +159,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 
 // restore brings the database, and the connections that servers behind PgBouncer share, to the state before a trial.
 func restore(ctx context.Context, url string, statements []string) error {
-	if url == "" {
+	if url == "" || len(statements) == 0 {
 		return nil
 	}
 	if console := os.Getenv("PGBOUNCER_URL"); console != "" {

@@ -25,9 +25,11 @@ from laptime.manifests.pods import (
     resources,
     variable,
 )
+from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.script_image import script_image_containers, script_volumes
+from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import health_url, target_url
 from laptime.manifests.undisturbed import pod_template
@@ -45,6 +47,7 @@ from laptime.plan import (
     start_rate,
     thinking_seconds,
 )
+from laptime.plan.pools import database_name
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
@@ -170,6 +173,7 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         document["feederSeed" if by_chance else "seed"] = feeder_seed(ctx.uid, trial)
     if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
+    if _has_database(ctx, server):
         # A generator of an earlier version takes no notice.
         document["schemaQuery"] = SCHEMA_QUERY
     return document
@@ -197,9 +201,12 @@ def _together(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     }
 
 
+def _has_database(ctx: RunContext, server: Server) -> bool:
+    return ctx.spec.topology_of(server).postgres is not None
+
+
 def _has_reset(ctx: RunContext, server: Server) -> bool:
-    postgres = ctx.spec.topology_of(server).postgres
-    return postgres is not None and bool(ctx.scenario.reset_statements)
+    return _has_database(ctx, server) and bool(ctx.scenario.reset_statements)
 
 
 def deadline_seconds(ctx: RunContext, load: Load) -> int:
@@ -278,6 +285,11 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
             mounts[FOLDER] = "feeders"
         if _has_reset(ctx, server):
             env += reset_variables(ctx, server)
+        elif _has_database(ctx, server):
+            # Servers make tables there that no scenario knows: it is asked for its schema alone.
+            env += database_variables(
+                ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server)
+            )
     if ctx.spec.generator.parallelism > 1 or trial.beside is not None:
         ports["meet"] = MEETING_PORT
     return container(
