@@ -30,7 +30,14 @@ def result(of: str, schema: str | None, **fields: object) -> TrialResult:
 
 
 @pytest.mark.parametrize(
-    ("schema", "why"), [(NEW, "on that of server new"), (OTHER, "a server has changed it since")]
+    ("schema", "why"),
+    [
+        (NEW, "on that of server new"),
+        (
+            OTHER,
+            "no server was checked on it: one has changed it since, or the database was made anew",
+        ),
+    ],
 )
 def test_a_server_on_another_schema_than_at_its_check_is_doubtful(schema: str, why: str) -> None:
     (judged,) = on_their_schemas([result("old", schema)], {"old": OLD, "new": NEW})
@@ -46,6 +53,9 @@ def test_a_server_on_another_schema_than_at_its_check_is_doubtful(schema: str, w
     ("schema", "checked"),
     [
         (OLD, {"old": OLD, "new": NEW}),
+        # Its first requests have changed it: a trial finds it as it was before them, or after.
+        (OLD, {"old": f"{OLD},{NEW}"}),
+        (NEW, {"old": f"{OLD},{NEW}"}),
         # Nobody knows: it took too long, or an earlier version has begun the run.
         (None, {"old": OLD, "new": NEW}),
         (NEW, {"new": NEW}),
@@ -58,6 +68,21 @@ def test_what_is_the_same_or_not_known_is_no_doubt(
 ) -> None:
     one = result("old", schema)
     assert on_their_schemas([one], checked) == [one]
+
+
+def test_whose_schema_it_is_is_said_of_either_of_two() -> None:
+    checked = {"old": OLD, "new": f"{NEW},{OTHER}"}
+    for schema in (NEW, OTHER):
+        (judged,) = on_their_schemas([result("old", schema)], checked)
+        assert judged.validity_reasons[0].endswith("on that of server new")
+
+
+def test_with_a_database_of_its_own_no_server_is_on_that_of_another() -> None:
+    """However alike they are, as where all of them begin with the same copy."""
+    (judged,) = on_their_schemas([result("old", NEW)], {"old": OLD, "new": NEW}, True)
+    assert judged.validity_reasons[0].endswith(
+        "it has changed since, or the database was made anew"
+    )
 
 
 def test_what_is_invalid_stays_so_and_says_the_schema_too() -> None:

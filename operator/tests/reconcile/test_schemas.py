@@ -18,7 +18,8 @@ from .test_deadlines import over, until
 from .test_decide import MANY_PASSES
 from .world import World
 
-BEFORE, AFTER = "q1-before", "q1-after"
+# As long as real ones.
+BEFORE, AFTER = f"{1:08}-{2:032}", f"{1:08}-{3:032}"
 CLOSED = {"name": "l", "closed": {"connections": 1, "requests": 9}}
 SCRIPT = {"name": "l", "script": {"configMap": "mine", "duration": "2s"}}
 
@@ -77,6 +78,8 @@ def test_what_another_server_has_migrated_is_a_doubt_of_who_was_checked_before_i
         # Before the load it took too long.
         ({"old": BEFORE, "new": AFTER}, None),
         ({}, AFTER),
+        # The first requests of each make a table that a reset drops.
+        ({"old": f"{BEFORE},{AFTER}", "new": f"{BEFORE},{AFTER}"}, BEFORE),
     ],
 )
 def test_servers_that_agree_on_the_schema_are_not_doubted(
@@ -86,6 +89,15 @@ def test_servers_that_agree_on_the_schema_are_not_doubted(
     world.schema = measured
     until(world, over)
     assert doubtful(world) == {"old": {False}, "new": {False}}
+
+
+def test_of_a_check_that_says_two_schemas_no_third_one_is_right() -> None:
+    both = f"{BEFORE},{AFTER}"
+    world = releases(CLOSED, {"old": both, "new": both})
+    world.schema = f"{1:08}-{4:032}"
+    until(world, over)
+    assert [one.database_schema for one in world.run.status.servers or []] == [both, both]
+    assert doubtful(world) == {"old": {True}, "new": {True}}
 
 
 def test_of_a_script_what_waits_for_its_server_says_the_schema() -> None:

@@ -330,7 +330,48 @@ def test_a_job_says_on_which_schema_its_server_was_right(
         told |= {"LAPTIME_VERIFY": json.dumps(task), "DATABASE_URL": url}
         assert main(told, log) == 0
     assert json.loads(log.read_text())["schema"] == "q1-abc"
-    assert asked == [(url, "SELECT 1")]
+    # Before the first check and after the last one, and once where there are none.
+    assert asked == (2 if counts else 1) * [(url, "SELECT 1")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("q1-abc", "q1-def", "q1-abc,q1-def"),
+        ("q1-abc", "q1-abc", "q1-abc"),
+        # What is right is not known.
+        (None, "q1-def", None),
+        ("q1-abc", None, None),
+    ],
+)
+def test_a_job_says_the_schema_before_its_servers_first_request_and_after_the_last(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str | None,
+    after: str | None,
+    said: str | None,
+) -> None:
+    """A server makes a table with its first request, and `reset` drops it before each trial."""
+    happened: list[str] = []
+
+    def schema(*_: str) -> str | None:
+        happened.append("asked")
+        return before if len(happened) == 2 else after
+
+    def witness(_: str) -> AbstractContextManager[None]:
+        return nullcontext(None)
+
+    monkeypatch.setattr("laptime.verification.statement_counter.postgres_witness", witness)
+    monkeypatch.setattr("laptime.verification.schema.database_schema", schema)
+    log = tmp_path / "log"
+    with server() as target:
+        told = environment(target)
+        more = {"schemaQuery": "SELECT 1", "reset": "/etc/reset.json"}
+        task = {**json.loads(told["LAPTIME_VERIFY"]), **more}
+        told |= {"LAPTIME_VERIFY": json.dumps(task), "DATABASE_URL": "postgresql://nobody@none/n"}
+        assert main(told, log, reset=lambda _: happened.append("reset")) == 0
+    assert happened == ["reset", "asked", "asked"]
+    assert json.loads(log.read_text()).get("schema") == said
 
 
 def test_a_schema_that_nobody_can_ask_for_is_not_said() -> None:

@@ -146,7 +146,8 @@ class ServerStatus(TolerantModel):
     database_schema: str | None = Field(
         None,
         description="Stands for what was defined in the database (tables, indexes, functions) "
-        "when its answers were checked.",
+        "when its answers were checked: two with a comma between, where its first requests have "
+        "changed it.",
     )
     leads_to: str | None = Field(
         None,

@@ -32,7 +32,8 @@ these a text of some kB became 700 MB; the worst now takes 290. A real one that 
 MAX_PAYLOAD_LENGTH has far less: 1 million values where each second has its buckets, 175,000 objects
 and 8 MB where a day has 86,400 seconds with errors in each."""
 MAX_SCHEMA_LENGTH = 64
-"""What stands for a schema has 41 characters (`laptime.manifests.schema_query`)."""
+"""What stands for a schema has 41 characters (`laptime.manifests.schema_query`); a check may say
+two."""
 _QUOTED = 300
 _WORDS = 500
 _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")

@@ -91,7 +91,8 @@ class ResultCache:
         schemas = {
             one.name: one.database_schema for one in run.status.servers or [] if one.database_schema
         }
-        same = on_their_schemas(of_the_same_bits(found, checked), schemas)
+        own = run.spec.topology.own_databases
+        same = on_their_schemas(of_the_same_bits(found, checked), schemas, own)
         judged = on_the_same_nodes(same, deployed, run.spec.nodes)
         return {result.trial: result for result in judged}
 

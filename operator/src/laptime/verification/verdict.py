@@ -18,7 +18,8 @@ class Verdict:
     """CamelCase; `AnswersRight` when ok."""
     message: str
     schema: str | None = None
-    """Stands for what is defined in the database now; None: nobody asked, or it is not known."""
+    """Stands for what is defined in the database: before the first check and, after a comma, after
+    the last one where that differs. None: nobody asked, or it is not known."""
 
     def to_json(self) -> str:
         """Return the verdict as JSON of at most 3 KiB; a long message is cut."""

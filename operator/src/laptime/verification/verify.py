@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -76,8 +75,8 @@ class Task(TolerantModel):
     )
     schema_query: str | None = Field(
         None,
-        description="What the database is asked for its schema once all was right: statements of "
-        "one message, the last of which has one text.",
+        description="What the database is asked for its schema, before anything is checked and "
+        "once all was right: statements of one message, the last of which has one text.",
     )
     counts: bool = Field(
         True, description="Whether statements are counted, where there is a database."
@@ -119,7 +118,7 @@ def main(
         message = f"{ENVIRONMENT_VARIABLE}: {place}: {first['msg']}"
         verdict, code = Verdict(False, "TaskUnreadable", message), 2
     else:
-        verdict = _on_its_schema(_verify_counting(task, environment, reset), task, environment)
+        verdict = _verify_on_schema(task, environment, reset)
     print(verdict.to_json(), flush=True)
     try:
         termination_log.write_text(verdict.to_json(), "utf-8")
@@ -129,16 +128,44 @@ def main(
     return code
 
 
-def _verify_counting(
+def _verify_on_schema(
     task: Task, environment: Mapping[str, str], reset: Callable[[Path], None] | None
+) -> Verdict:
+    """Return the verdict with the schema, if all was right and the database can be asked for it.
+
+    Servers make tables with their first requests too, and a reset may drop them: what there was
+    before the first check is what there is before a trial, or else what there is now.
+    """
+    found: list[str | None] = []
+
+    def ask() -> None:
+        url = environment.get(_DATABASE_VARIABLE)
+        if task.schema_query is not None and url is not None:
+            from laptime.verification.schema import database_schema
+
+            found.append(database_schema(url, task.schema_query))
+
+    def prepare() -> None:
+        if task.reset is not None and reset is not None:
+            reset(task.reset)
+        ask()
+
+    verdict = _verify_counting(task, environment, prepare)
+    if verdict.ok:
+        ask()
+    known = [one for one in dict.fromkeys(found) if one is not None]
+    if not verdict.ok or None in found or not known:
+        return verdict
+    return replace(verdict, schema=",".join(known))
+
+
+def _verify_counting(
+    task: Task, environment: Mapping[str, str], prepare: Callable[[], None]
 ) -> Verdict:
     database_url, client = environment.get(_DATABASE_VARIABLE), Client.of(environment)
     show = _print_answer if task.show_answers else None
     if database_url is None or not task.counts:
         return verify(task, client=client, show=show)
-    prepare = None
-    if task.reset is not None and reset is not None:
-        prepare = partial(reset, task.reset)
     # Loaded only where it is needed: the driver takes longer to load than many a check.
     from laptime.verification.statement_counter import postgres_witness
 
@@ -147,16 +174,6 @@ def _verify_counting(
             return verify(task, counter=counter, client=client, show=show, prepare=prepare)
     except Wrong as wrong:
         return wrong.verdict
-
-
-def _on_its_schema(verdict: Verdict, task: Task, environment: Mapping[str, str]) -> Verdict:
-    """Return a verdict with the schema that there is now, if all was right and it can be asked."""
-    database_url = environment.get(_DATABASE_VARIABLE)
-    if not verdict.ok or task.schema_query is None or database_url is None:
-        return verdict
-    from laptime.verification.schema import database_schema
-
-    return replace(verdict, schema=database_schema(database_url, task.schema_query))
 
 
 def _print_answer(answer: CheckedAnswer) -> None:

@@ -33,4 +33,4 @@ def parse_verdict(text: str) -> dict[str, object] | None:
 def schema_in(verdict: Mapping[str, object] | None) -> str | None:
     """Return what a verdict says of the schema of the database; None where it says nothing."""
     said = (verdict or {}).get("schema")
-    return said if isinstance(said, str) and len(said) <= MAX_SCHEMA_LENGTH else None
+    return said if isinstance(said, str) and len(said) <= 2 * MAX_SCHEMA_LENGTH else None
