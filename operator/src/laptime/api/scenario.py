@@ -136,7 +136,8 @@ class PostgresData(Model):
     )
     warm: _Statements = Field(
         default_factory=list,
-        description="What is asked last before each trial, so that all of it is in memory.",
+        description="What is asked last before each trial and each check, so that all of it is in "
+        "memory.",
     )
 
 

@@ -147,6 +147,12 @@ class Scenario(BenchmarkScenarioSpec):
         return postgres is not None and bool(postgres.reset)
 
     @property
+    def prepares(self) -> bool:
+        """Whether it has statements of its own for Postgres before each trial and each check."""
+        postgres = self.data.postgres if self.data else None
+        return postgres is not None and bool(postgres.reset or postgres.warm)
+
+    @property
     def feeder_names(self) -> list[str]:
         """The names of its feeders."""
         return [feeder.name for feeder in self.feeders]

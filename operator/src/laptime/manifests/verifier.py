@@ -141,9 +141,12 @@ def _values(ctx: RunContext, checks: Sequence[Check]) -> dict[str, Value]:
 
 
 def _resets(ctx: RunContext, server: Server) -> bool:
-    """Whether rows are brought back before a server is checked: others may have made some."""
+    """Whether a server is checked on what the scenario makes of the database before a trial.
+
+    Others may have made rows, and what only warms may define something too.
+    """
     postgres = ctx.spec.topology_of(server).postgres
-    return postgres is not None and ctx.scenario.takes_back
+    return postgres is not None and ctx.scenario.prepares
 
 
 def _verifier(
