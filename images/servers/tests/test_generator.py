@@ -58,6 +58,7 @@ def measured(
     warmup: float = 0.0,
     bouncer: Database | None = None,
     schema_query: str = SCHEMA_QUERY,
+    reset: tuple[str, ...] = ("SELECT pg_stat_statements_reset()",),
 ) -> GeneratorResult | GeneratorError:
     """What the generator says of a trial of some requests, one after the other."""
     trial = {
@@ -70,7 +71,7 @@ def measured(
         "load": {"closed": {"connections": 1, "requests": REQUESTS, "keepAlive": True}},
         "warmupSeconds": warmup,
         "timeoutSeconds": 30,
-        "resetStatements": ["SELECT pg_stat_statements_reset()"],
+        "resetStatements": reset,
         "schemaQuery": schema_query,
     }
     environment = {"LAPTIME_TRIAL": json.dumps(trial), "DATABASE_URL": database.url}
@@ -171,6 +172,8 @@ DEFINED = (
     "ALTER SEQUENCE tags_id_seq CACHE 50",
     "ALTER DATABASE laptime SET jit = off",
     "ALTER ROLE laptime SET enable_seqscan = off",
+    "ALTER TABLE posts ALTER COLUMN title SET COMPRESSION pglz",
+    "ALTER TABLE posts SET (toast.autovacuum_enabled = off)",
 )
 
 
@@ -193,10 +196,35 @@ def test_the_schema_is_what_is_defined_and_nothing_else(run: Run, tmp_path: Path
         assert seen[2] == known
         assert len(set(seen)) == len(seen) - 2
         with serving(lambda: None) as port:
+            # What only servers make tables in, nobody resets.
+            result = measured(run, postgres, port, reset=())
+            assert isinstance(result, GeneratorResult), result
+            assert (result.database_schema, result.statements) == (seen[-1], None)
             for query, schema in ((SCHEMA_QUERY, seen[-1]), ("SELECT 1 / 0", None)):
                 result = measured(run, postgres, port, schema_query=query)
                 assert isinstance(result, GeneratorResult), result
                 assert result.database_schema == schema
+            # One that is held for a moment is waited for, as a migration has it; no other one is.
+            for seconds, schema in ((1.5, seen[-1]), (60, None)):
+                with locked(postgres, seconds):
+                    assert database_schema(postgres.url, SCHEMA_QUERY) == schema
+                with locked(postgres, seconds):
+                    result = measured(run, postgres, port)
+                assert isinstance(result, GeneratorResult), result
+                assert result.database_schema == schema
+
+
+@contextlib.contextmanager
+def locked(database: Database, seconds: float) -> Iterator[None]:
+    """A table that nobody can look at for a time, or until the end."""
+    with psycopg.connect(database.url) as connection:
+        connection.execute("LOCK TABLE posts")
+        release = threading.Timer(seconds, connection.commit)
+        release.start()
+        try:
+            yield
+        finally:
+            release.cancel()
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from laptime.api.answers import CheckedAnswer
@@ -377,6 +378,33 @@ def test_a_job_says_the_schema_before_its_servers_first_request_and_after_the_la
 def test_a_schema_that_nobody_can_ask_for_is_not_said() -> None:
     nowhere = "postgresql://laptime:secret@127.0.0.1:1/laptime"
     assert database_schema(nowhere, "SELECT 1") is None
+
+
+@pytest.mark.parametrize(("refused", "said"), [(0, "q1-abc"), (1, "q1-abc"), (2, None)])
+def test_a_schema_with_a_locked_table_is_asked_for_once_more(
+    monkeypatch: pytest.MonkeyPatch, refused: int, said: str | None
+) -> None:
+    asked: list[str] = []
+
+    class Connection(nullcontext[None]):
+        def __enter__(self) -> Any:
+            return self
+
+        def execute(self, query: str) -> Connection:
+            asked.append(query)
+            if len(asked) <= refused:
+                raise psycopg.errors.LockNotAvailable
+            return self
+
+        def nextset(self) -> None:
+            return None
+
+        def fetchone(self) -> tuple[str]:
+            return ("q1-abc",)
+
+    monkeypatch.setattr("laptime.verification.schema.connect", lambda _: Connection())
+    assert database_schema("postgresql://nobody@none/n", "SELECT 1") == said
+    assert len(asked) == min(refused + 1, 2)
 
 
 def test_a_missing_termination_log_does_not_matter(tmp_path: Path) -> None:

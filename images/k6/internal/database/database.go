@@ -107,7 +107,7 @@ func forget(ctx context.Context, config *pgx.ConnConfig, name string) error {
 }
 
 // Schema returns what stands for the definitions in the database, as the last of the statements of a query says it; empty
-// where that is not known in time. No trial fails for it.
+// where that is not known in time. It is asked once more where somebody holds a lock on a table. No trial fails for it.
 func Schema(ctx context.Context, url, query string) string {
 	if url == "" || query == "" {
 		return ""
@@ -120,6 +120,9 @@ func Schema(ctx context.Context, url, query string) string {
 	}
 	defer connection.Close(context.WithoutCancel(ctx))
 	answers, err := connection.PgConn().Exec(ctx, query).ReadAll()
+	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == lockNotAvailable {
+		answers, err = connection.PgConn().Exec(ctx, query).ReadAll()
+	}
 	if err != nil || len(answers) == 0 {
 		return ""
 	}
@@ -138,7 +141,10 @@ func IsOfStatement(err error) bool {
 	return errors.As(err, &said) && len(said.Code) == 5 && slices.Contains(statementClasses, said.Code[:2])
 }
 
-const noSuchDatabase = "3D000"
+const (
+	noSuchDatabase   = "3D000"
+	lockNotAvailable = "55P03"
+)
 
 var statementClasses = []string{"0A", "21", "22", "23", "2B", "2D", "2F", "38", "39", "3D", "3F", "42", "44", "P0"}
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 import hashlib
 
 # A server may have thousands of tables, and each question here is asked before something is
-# measured: what takes longer is not known. Names are told with their schemas, whatever the search
-# path of the database is.
+# measured: what takes longer is not known. Nor does it wait long for a table that somebody alters:
+# other generators wait meanwhile. Names are told with their schemas, whatever the search path of
+# the database is.
 _SETTINGS = (
-    "SET LOCAL statement_timeout = '5s'; SET LOCAL jit = off; SET LOCAL search_path = pg_catalog;"
+    "SET LOCAL statement_timeout = '5s'; SET LOCAL lock_timeout = '1s'; SET LOCAL jit = off; "
+    "SET LOCAL search_path = pg_catalog;"
 )
 
 _DEFINITIONS = """
@@ -36,11 +38,13 @@ t AS (
 ),
 d(line) AS (
   SELECT ROW('table', t.oid::regclass, relkind, relpersistence, relrowsecurity,
-    relforcerowsecurity, reloptions, amname, pg_get_partkeydef(t.oid))::text
+    relforcerowsecurity, reloptions, amname, pg_get_partkeydef(t.oid),
+    (SELECT o.reloptions FROM pg_class o WHERE o.oid = t.reltoastrelid))::text
   FROM t LEFT JOIN pg_am a ON a.oid = relam
   UNION ALL
   SELECT ROW('column', t.oid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
     attcollation::regcollation, attidentity, attgenerated, attstorage,
+    attcompression,
     (SELECT array_agg(one ORDER BY one) FROM unnest(attoptions) one WHERE one ~ '^n_distinct'),
     coalesce(attstattarget, -1), pg_get_expr(adbin, adrelid))::text
   FROM t JOIN pg_attribute ON attrelid = t.oid AND attnum > 0 AND NOT attisdropped
