@@ -37,7 +37,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
 """
-WORDED = {
+WORDED: dict[str, Any] = {
     "name": "worded",
     "image": "docker.io/laptime/operator:0.1.0",
     "command": ["python3", "-c"],
