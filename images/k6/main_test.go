@@ -513,7 +513,7 @@ func TestOfADatabaseWithoutAResetOnlyTheSchemaIsAsked(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	env := append(trial(t, server.URL, load, `,"waitSeconds":20,"schemaQuery":"SELECT 1"`),
-		"DATABASE_URL=postgresql://u@127.0.0.1:1/d?sslmode=disable")
+		"SCHEMA_DATABASE_URL=postgresql://u@127.0.0.1:1/d?sslmode=disable")
 	out := k6(t, env, nil, "trial.js")
 	if out.result == nil || out.result.Phases["measured"].Responses != 10 || out.result.Statements != nil {
 		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)

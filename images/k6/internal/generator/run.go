@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,9 +51,10 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 		return err
 	}
 	// Here the server has made of the schema what it makes of it as it starts, and nothing is measured yet.
-	schema := database.Schema(ctx, url, trial.SchemaQuery)
-	if len(trial.ResetStatements) == 0 {
-		url = "" // it has no state to be brought to, and no count that began with it
+	schema := ""
+	if segment.Index == 0 {
+		// Without statements that reset it, the database is asked for its schema and for nothing else.
+		schema = database.Schema(ctx, cmp.Or(url, os.Getenv("SCHEMA_DATABASE_URL")), trial.SchemaQuery)
 	}
 	if _, err := fmt.Fprintln(stdout, "LAPTIME-READY"); err != nil {
 		return err
@@ -159,7 +161,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 
 // restore brings the database, and the connections that servers behind PgBouncer share, to the state before a trial.
 func restore(ctx context.Context, url string, statements []string) error {
-	if url == "" || len(statements) == 0 {
+	if url == "" {
 		return nil
 	}
 	if console := os.Getenv("PGBOUNCER_URL"); console != "" {

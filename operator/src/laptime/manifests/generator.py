@@ -50,6 +50,8 @@ from laptime.plan import (
 from laptime.plan.pools import database_name
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
+SCHEMA_URL = "SCHEMA_DATABASE_URL"
+"""Where a generator that resets nothing asks for the schema."""
 
 METRICS_PORT = 9465
 """Where a trial shows its figures while it runs, for Prometheus."""
@@ -286,10 +288,11 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         if _has_reset(ctx, server):
             env += reset_variables(ctx, server)
         elif _has_database(ctx, server):
-            # Servers make tables there that no scenario knows: it is asked for its schema alone.
-            env += database_variables(
-                ctx, postgres_name(ctx), PORT, database_name(ctx.spec, server)
-            )
+            # Servers make tables there that no scenario knows: it is asked for its schema alone. A
+            # generator of an earlier version would count statements by the other name, and end
+            # a trial without it.
+            database = database_name(ctx.spec, server)
+            env += database_variables(ctx, postgres_name(ctx), PORT, database, SCHEMA_URL)
     if ctx.spec.generator.parallelism > 1 or trial.beside is not None:
         ports["meet"] = MEETING_PORT
     return container(

@@ -125,12 +125,17 @@ def _secret(
     return secret
 
 
-def database_variables(ctx: RunContext, host: str, port: int, database: str) -> list[Manifest]:
-    """Return DATABASE_URL for a container, put together by the kubelet: no manifest shows it."""
+def database_variables(
+    ctx: RunContext, host: str, port: int, database: str, name: str = "DATABASE_URL"
+) -> list[Manifest]:
+    """Return a database's URL for a container, put together by the kubelet: no manifest shows it.
+
+    `name` is that of the variable.
+    """
     return [
         # Before the variable whose value refers to it.
         secret_variable("DATABASE_PASSWORD", secret_name(ctx), "password"),
-        database_url("DATABASE_URL", host, port, database),
+        database_url(name, host, port, database),
     ]
 
 
