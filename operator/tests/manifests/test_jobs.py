@@ -342,8 +342,9 @@ def test_a_database_that_only_servers_make_tables_in_is_asked_for_its_schema(
     said = json.loads(environment(k6)["LAPTIME_TRIAL"])
     assert said["schemaQuery"] == SCHEMA_QUERY
     database = "laptime_axum" if topology else "laptime"
-    assert environment(k6)["DATABASE_URL"].endswith(f"@demo-postgres:5432/{database}")
-    # Nothing else is done there.
+    assert environment(k6)["SCHEMA_DATABASE_URL"].endswith(f"@demo-postgres:5432/{database}")
+    # Nothing else is done there, by a generator of an earlier version either.
+    assert "DATABASE_URL" not in environment(k6)
     assert "resetStatements" not in said
     assert "PGBOUNCER_URL" not in {one["name"] for one in k6["env"]}
 
@@ -509,6 +510,11 @@ def test_a_check_has_the_time_that_right_answers_may_take(
     ctx = replace(ctx, scenario=ctx.scenario.model_copy(update={"checks": asked}))
     job = verify_job(ctx, ctx.spec.server("axum"))
     assert job["spec"]["activeDeadlineSeconds"] == 120 + 30 + seconds
+    # What resets and warms the database takes its time before the first answer.
+    data = preparing("SELECT count(*) FROM t;", "warm").data
+    ctx = replace(ctx, scenario=ctx.scenario.model_copy(update={"data": data}))
+    job = verify_job(ctx, ctx.spec.server("axum"))
+    assert job["spec"]["activeDeadlineSeconds"] == 120 + 300 + 30 + seconds
 
 
 def test_the_verifier_is_told_the_checks() -> None:
