@@ -147,6 +147,17 @@ RATE, P99 = Metric.REQUESTS_PER_SECOND, Metric.P99
         (WORSE, [], [added("release")], RATE, added("release")),
         (WORSE, [added("main", "b")], [added("release")], RATE, "the cluster added "),
         (SAME, [limited("main", "1")], [limited("release")], RATE, "of release: the cluster li"),
+        # Each slows down, one of them by far more, or in far more of its repetitions.
+        (SAME, [doubts.SLOWING_DOWN.says(seconds=5, by=0.6)], [SLOWING], RATE, "the first 5 s"),
+        (SAME, [SLOWING], [f"{SLOWING} (in 1 of 10 repetitions)"], RATE, SLOWING),
+        (SAME, [], [f"{limited('release')} (in 1 of 5 repetitions)"], RATE, "of release: the clu"),
+        (
+            SAME,
+            [f"{limited('main')} (in 1 of 5 repetitions)"],
+            [limited("release")],
+            RATE,
+            "of release: the cluster li",
+        ),
         # Nobody knows what is among them.
         (WORSE, [doubts.MORE_DOUBTS.says(others=2)], [], RATE, "2 more doubts"),
         (SAME, [], [LATE], P99, f"of release: {LATE}"),
@@ -176,6 +187,7 @@ def test_a_doubt_by_which_it_may_be_the_other_way_makes_it_not_known(
         (SAME, [added("main")], [added("release")]),
         (SAME, [limited("main")], [limited("release")]),
         (SAME, [SLOWING], [doubts.SLOWING_DOWN.says(seconds=5, by=0.3)]),
+        (SAME, [doubts.NO_WARMUP.says()], [doubts.NO_WARMUP.says()]),
         # In one repetition of five it is in the interval, too.
         (SAME, [f"{NODES} (in 1 of 5 repetitions)"], []),
         # Who is better at the limit of the generator is better for sure.

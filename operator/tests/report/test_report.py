@@ -738,6 +738,11 @@ def test_a_status_that_is_too_large_for_all_doubts_says_that_there_are_more() ->
     whole = len(json.dumps([first.to_wire()]).encode())
     (row,) = status_rows([first], whole - 1)
     assert row.validity_reasons == [said[0], doubts.MORE_DOUBTS.says(others=2)]
+    # Nobody can tell any more what a cut one was, so a gate has to know of it, too.
+    (cut,) = status_rows([first.model_copy(update={"validity_reasons": ["a" * 300]})], 10**5)
+    assert cut.validity_reasons == ["a" * 300]
+    (cut,) = status_rows([cut], len(json.dumps([cut.to_wire()]).encode()) - 1)
+    assert cut.validity_reasons == ["a" * 200, doubts.MORE_DOUBTS.says(others=1)]
 
 
 def test_what_failed_in_the_report_is_no_time_in_a_status_that_is_too_large() -> None:

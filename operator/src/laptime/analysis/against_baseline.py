@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
-from laptime.analysis.explained import made_one_sided
+from laptime.analysis.explained import ONE_SIDED, made_one_sided
 from laptime.api import doubts
 from laptime.api.doubts import Bearing, bearing
 from laptime.api.results import ResultRow, RowState, Validity
@@ -54,8 +54,10 @@ def against_baseline(
 _OF_ANOTHER = doubts.OTHER_IMAGE, doubts.OTHER_SCHEMA, doubts.MORE_DOUBTS
 # What the machine, and others on it, take they take from both: trials are in turn.
 _IN_THE_INTERVAL = doubts.STOLEN_TIME, doubts.NEIGHBOURS, doubts.SHARED
-# Nothing that one of the two has and the other has not, where it is said of both.
-_OF_BOTH = doubts.LIMIT_ADDED, doubts.WARMING_UP, doubts.SLOWING_DOWN
+# Nothing that one of the two has and the other has not, where it is said of both in these words.
+_OF_BOTH = doubts.LIMIT_ADDED, doubts.NO_WARMUP, doubts.SESSIONS_TOO_LONG
+_LIKE = 0.05
+"""Of two drifts: from there on a trial's own is a doubt (measure/validity.py)."""
 
 
 def _is_one(reason: str, kinds: Sequence[doubts.Doubt]) -> bool:
@@ -93,10 +95,24 @@ def _may_hide(reason: str, said_of: ResultRow, row: ResultRow) -> bool:
 
 
 def _said_of_both(reason: str, row: ResultRow, other: ResultRow | None) -> bool:
-    if other is None or not _is_one(reason, _OF_BOTH):
+    if other is None:
         return False
-    said = [doubts.about(_of_its_server(one, other)) for one in other.validity_reasons]
-    return doubts.about(_of_its_server(reason, row)) in said
+    share = doubts.share_of_repetitions(reason)
+    if doubts.not_steady(reason):
+        alike = [one for one in other.validity_reasons if doubts.about(one) == doubts.about(reason)]
+        as_much = max(map(_unsteady_by, alike), default=-1.0)
+        return _unsteady_by(reason) - as_much < _LIKE
+    words = doubts.without_share(_of_its_server(reason, row))
+    return _is_one(reason, _OF_BOTH) and any(
+        doubts.without_share(_of_its_server(one, other)) == words
+        and abs(doubts.share_of_repetitions(one) - share) < ONE_SIDED
+        for one in other.validity_reasons
+    )
+
+
+def _unsteady_by(reason: str) -> float:
+    """Return how much the repetitions of a row drift on the whole, by one reason; a share."""
+    return doubts.drift(reason) * doubts.share_of_repetitions(reason)
 
 
 def _of_its_server(reason: str, row: ResultRow) -> str:

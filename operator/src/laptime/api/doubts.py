@@ -32,6 +32,7 @@ _NUMBER = r"[-+\d.,e]+%?"
 _OF_THE_FIRST = "; these figures are of the first"
 _REPEATED = rf"( \(in \d+ of \d+ repetitions?({_OF_THE_FIRST})?\))?"
 _SHARE = re.compile(rf" \(in (\d{{1,9}}) of (\d{{1,9}}) repetitions?({_OF_THE_FIRST})?\)$")
+_DRIFT = re.compile(r" s were (\d{1,9})% ")
 _LIMIT_OF_CPU = re.compile(r"(?:^| and )(\d+(?:\.\d+)?m?) of CPU\b")
 
 
@@ -451,6 +452,20 @@ def share_of_repetitions(reason: str) -> float:
     """Return in which share (0 to 1) of its repetitions a row says a reason."""
     found = _SHARE.search(reason)
     return int(found[1]) / max(1, int(found[2])) if found else 1.0
+
+
+def without_share(reason: str) -> str:
+    """Return a reason of a row as one of its trials says it."""
+    return _SHARE.sub("", reason)
+
+
+def drift(reason: str) -> float:
+    """Return by how much a trial's beginning differed from the rest (a share), by what says so.
+
+    0 of all other reasons.
+    """
+    found = _DRIFT.search(reason) if not_steady(reason) else None
+    return int(found[1]) / 100 if found else 0.0
 
 
 def added_limit(reason: str, what: str) -> str | None:

@@ -72,10 +72,14 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
 
 
 def _first(reasons: Sequence[str], texts: int, length: int) -> list[str]:
-    """Return so many of the reasons, cut, and that there are more, which a gate has to know."""
+    """Return so many of the reasons, cut, and that there are more, which a gate has to know.
+
+    What is cut is one of them: nobody can tell any more which doubt it is.
+    """
     first = [one[:length] for one in reasons[:texts]]
-    if first and len(reasons) > texts:
-        first.append(MORE_DOUBTS.says(others=len(reasons) - texts))
+    lacking = len(reasons) - sum(len(one) <= length for one in reasons[:texts])
+    if first and lacking:
+        first.append(MORE_DOUBTS.says(others=lacking))
     return first
 
 
