@@ -587,6 +587,23 @@ def test_what_is_healthy_and_takes_no_connections_is_not_ready() -> None:
     assert found.message.startswith(target)
 
 
+def test_what_is_healthy_and_takes_no_more_connections_is_not_ready() -> None:
+    """It did once: whoever asks then is refused, which is no answer of one that serves."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    target = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    def once() -> None:
+        listening.accept()[0].close()
+        listening.close()
+
+    thread = threading.Thread(target=once, daemon=True)
+    thread.start()
+    found = waited_for(target, 0.5)
+    thread.join()
+    assert (found.ok, found.reason) == (False, "NotReachable")
+    assert "it takes no connection: " in found.message
+
+
 @contextmanager
 def taking(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
     """Have each connection answered by the next one, the last by all after it; b"" is no answer."""

@@ -450,6 +450,11 @@ def _not_taken(host: str, port: int) -> str | None:
     """Ask once; return why the server itself did not take the request, None where it did."""
     connection = http.client.HTTPConnection(host, port, timeout=_TAKEN_SECONDS)
     try:
+        connection.connect()
+    except OSError as error:
+        # It has served before, or its health port alone does.
+        return f"it takes no connection: {error}"
+    try:
         connection.request("GET", "/")
         answer = connection.getresponse()
         if answer.status not in (502, 503):
