@@ -348,11 +348,13 @@ def test_what_http2_has_no_header_for_is_said() -> None:
     own: dict[str, Any] = {"name": "own", "script": {"configMap": "mine"}}
     (check,) = hello.checks
     asking = check.model_copy(update={"headers": {"Connection": "close"}})
-    for one in (scenario, hello.model_copy(update={"checks": [asking]})):
-        script = altered(spec("hello", SHOP), loads=[{**own, "protocol": "http2"}])
-        (said,) = load_problems(script, one)
-        assert said.startswith("load own: HTTP/2 has no header Connection, which hi has: leave")
-        assert load_problems(altered(script, loads=[own]), one) == []
+    checked = hello.model_copy(update={"checks": [asking]})
+    script = altered(spec("hello", SHOP), loads=[{**own, "protocol": "http2"}])
+    (said,) = load_problems(script, checked)
+    assert said.startswith("load own: HTTP/2 has no header Connection, which hi has: leave")
+    assert load_problems(altered(script, loads=[own]), checked) == []
+    # Requests are those of other loads.
+    assert load_problems(script, scenario) == []
 
 
 def test_users_of_streams_share_rows_too() -> None:

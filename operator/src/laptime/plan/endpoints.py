@@ -105,7 +105,7 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
     """
     if load.script is not None:
         # What it sends nobody knows; the scenario's answers are checked over its protocol.
-        return _of_connections(load, [*scenario.requests, *scenario.checks])
+        return _of_connections(load, scenario.counting_checks)
     try:
         sessions = sent_sessions(load, scenario)
     except ValueError as error:
