@@ -56,9 +56,11 @@ _HOME_FILE = "~/.kube/config"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NAMES_PAGE = 1000
 _GENERATED = 5
+"""Letters that an API server puts behind a name that it is to make."""
 _WRITTEN = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
 _NODES = ("api", "v1", "nodes")
-"""Letters that an API server puts behind a name that it is to make."""
+_UNTOLD = (ApiException, urllib3.exceptions.HTTPError, OSError, NotAllowed)
+"""Who is asked says nothing: it cannot, may not, or is no API server."""
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
 _OF_OPENSSL = re.compile(r"^\[SSL[^]]*\] | \(_ssl[.]c:\d+\)$")
@@ -607,10 +609,10 @@ class Cluster:
     def resizes_pods(self) -> bool:
         """Return whether the CPU of a pod can be changed while it runs; True where nobody says."""
         try:
-            found: Any = self._documents.ask("GET", "/api/v1/")
-        except (ApiException, urllib3.exceptions.HTTPError, OSError):
+            found: Any = self._answer(self._documents.ask("GET", "/api/v1/"))
+        except _UNTOLD:
             return True
-        return any(one["name"] == "pods/resize" for one in self._answer(found)["resources"])
+        return any(one["name"] == "pods/resize" for one in found["resources"])
 
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.
@@ -618,7 +620,7 @@ class Cluster:
         Without names of nodes the only node of a cluster of one is meant.
         """
         facts: dict[str, str] = {}
-        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+        with contextlib.suppress(*_UNTOLD):
             version: Any = self._answer(self._documents.ask("GET", "/version"))
             facts["Kubernetes"] = version["gitVersion"]
         for node in self._nodes(nodes):
@@ -632,10 +634,10 @@ class Cluster:
 
     def _nodes(self, names: list[str]) -> Iterator[Any]:
         for name in names:
-            with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            with contextlib.suppress(*_UNTOLD):
                 yield self._answer(self._documents.ask("GET", path_of(*_NODES, name)))
         if not names:
-            with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            with contextlib.suppress(*_UNTOLD):
                 # Two tell that it is not the only one.
                 found: Any = self._documents.ask("GET", path_of(*_NODES), query={"limit": 2})
                 items = self._answer(found)["items"]
