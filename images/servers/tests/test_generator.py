@@ -16,6 +16,7 @@ import pytest
 from containers import free_port
 from tiers import Database, Run, start_bouncer, start_database
 
+from laptime.manifests.generator import SCHEMA_URL
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.measure.generator import GeneratorError, GeneratorResult, parse_generator_output
 from laptime.measure.prepare import prepare_database
@@ -74,7 +75,9 @@ def measured(
         "resetStatements": reset,
         "schemaQuery": schema_query,
     }
-    environment = {"LAPTIME_TRIAL": json.dumps(trial), "DATABASE_URL": database.url}
+    # Where nothing is reset a Job has another address, to ask for the schema and count nothing.
+    address = "DATABASE_URL" if reset else SCHEMA_URL
+    environment = {"LAPTIME_TRIAL": json.dumps(trial), address: database.url}
     if bouncer is not None:
         environment["PGBOUNCER_URL"] = bouncer.console
     arguments = ["run", "--quiet", "--summary-mode=disabled", "/opt/laptime/trial.js"]
