@@ -57,7 +57,7 @@ async def _ways_to_ask(kube: Kube) -> dict[str, Callable[[], Awaitable[object]]]
 
     manifest = {"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}}
     return {
-        "get": lambda: kube.get("Pod", "default", "one"),
+        "get": lambda: kube.get("ConfigMap", "default", "one"),
         "pages": pages,
         "cached": cached,
         "watch": watch,
@@ -107,7 +107,7 @@ async def test_whatever_a_connection_throws_is_a_kube_error(way: str, fault: Fau
         assert raised.value.status == 0
         # And the client still works.
         server.fault = None
-        assert await kube.get("Pod", "default", "one") is None
+        assert await kube.get("ConfigMap", "default", "one") is None
 
 
 async def _changed_meanwhile(request: web.Request) -> web.StreamResponse:
@@ -336,11 +336,11 @@ async def test_connections_that_are_held_keep_no_other_request_waiting(
         # The library looks at KUBECONFIG when it is imported.
         monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
         other = await connect()
-        held = [asyncio.create_task(other.get("Pod", "default", "held")) for _ in range(many)]
+        held = [asyncio.create_task(other.get("ConfigMap", "default", "held")) for _ in range(many)]
         try:
             async with asyncio.timeout(60):
                 await all_there.wait()
-                assert await other.get("Pod", "default", "lease") is None
+                assert await other.get("ConfigMap", "default", "lease") is None
             assert not any(one.done() for one in held)
         finally:
             asked.set()

@@ -6,17 +6,11 @@ and why the chart asks for it. A new right fails here until somebody has written
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "charts" / "laptime" / "templates"
-
-Right = tuple[str, str, str]
-"""Scope, resource with its group (and, in brackets, the one name it is for), verb."""
+from .chart_rights import TEMPLATES, Right, operators_rights
 
 
 def rights(scope: str, resource: str, verbs: str) -> set[Right]:
@@ -74,37 +68,9 @@ REMOVED: set[Right] = {
     *rights(IN_RUN_NAMESPACES, "pods", "get"),
 }
 
-# What agent and Prometheus may do, and what the cluster's roles let people do: files of their own.
-NOT_THE_OPERATORS = {"watch-role.yaml", "prometheus-serviceaccount.yaml", "rbac-users.yaml"}
-
-
-def documents(file: str) -> list[dict[str, Any]]:
-    """Return the objects of a template with all its conditions met; names as the helpers' are."""
-    text = (TEMPLATES / file).read_text()
-    lines = [line for line in text.splitlines() if not re.fullmatch(r"\s*\{\{-.*\}\}", line)]
-    plain = re.sub(r'\{\{ include "(.*?)" .*?\}\}', r"\1", "\n".join(lines))
-    return [one for one in yaml.safe_load_all(re.sub(r"\{\{.*?\}\}", "x", plain)) if one]
-
-
-def asked_for(file: str) -> set[Right]:
-    found: set[Right] = set()
-    for one in documents(file):
-        for rule in one.get("rules") or []:
-            # A wildcard would be a word here that no right above has.
-            for group in rule["apiGroups"]:
-                for resource in rule["resources"]:
-                    for name in rule.get("resourceNames") or [""]:
-                        what = f"{resource}.{group}" if group else resource
-                        what += f" ({name})" if name else ""
-                        scope = f"{one['kind']} {one['metadata']['name']}"
-                        found |= {(scope, what, verb) for verb in rule["verbs"]}
-            assert rule.keys() <= {"apiGroups", "resources", "resourceNames", "verbs"}
-    return found
-
 
 def test_the_operator_asks_for_what_it_did_and_for_what_is_written_here() -> None:
-    files = [one.name for one in sorted(TEMPLATES.iterdir()) if "\nrules:" in _text(one)]
-    now = set().union(*(asked_for(one) for one in files if one not in NOT_THE_OPERATORS))
+    now = operators_rights()
     expected = (BEFORE_ISSUE_13 | set().union(*ADDED.values())) - REMOVED
     assert sorted(now - expected) == []
     assert sorted(expected - now) == []

@@ -1,7 +1,8 @@
 """A small API server that speaks the real protocol over HTTP, for tests of what is made of it.
 
 It has resource versions, uids and preconditions, label selectors, lists in pages, watches with
-bookmarks, logs, and a garbage collector. It can be told to misbehave: refuse, cut, freeze, forget.
+bookmarks, logs, a garbage collector, and the rights that the chart gives the operator: who asks for
+more is refused, and the test fails. It can be told to misbehave: refuse, cut, freeze, forget.
 What is tested against it is the protocol; whether the real one does the same, e2e/ shows.
 """
 
@@ -23,6 +24,7 @@ from aiohttp import web
 from kubernetes.aio import client
 
 from laptime.kube import RESOURCES, Kube
+from tests.chart_rights import granted
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]
@@ -30,6 +32,7 @@ Key = tuple[str, str, str]
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 _KIND_OF = {(r.group, r.plural): r.kind for r in RESOURCES.values()}
+_GRANTED = granted()
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
@@ -82,6 +85,8 @@ class ApiServer:
         self._transports: set[asyncio.Transport] = set()
         self.frozen = False
         """Whether watches send nothing although they are open."""
+        self.beyond: list[tuple[str, str]] = []
+        """What was asked that no role of the chart allows, as in `requests`."""
 
     # What tests do -------------------------------------------------------------------------
 
@@ -179,6 +184,12 @@ class ApiServer:
             "watch" if request.query.get("watch") else "get" if found["name"] else "list"
         )
         self.requests.append((verb, request.path))
+        what = "/".join(part for part in (found["plural"], found["sub"]) if part)
+        if found["group"]:
+            what += f".{found['group']}"
+        if (what, verb) not in _GRANTED:
+            self.beyond.append((verb, request.path))
+            return _refusal(403, "Forbidden", f"the operator may not {verb} {what}")
         if self.fault is not None and (answer := await self.fault(request)) is not None:
             return answer
         return await self.answer(request)
@@ -411,3 +422,4 @@ async def serving(server: ApiServer) -> AsyncIterator[Kube]:
     finally:
         await kube.close()
         await runner.cleanup()
+    assert not server.beyond, "no role of the chart allows this"

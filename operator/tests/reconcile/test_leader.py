@@ -298,7 +298,7 @@ async def test_a_write_that_is_under_way_when_the_lease_ends_is_given_up() -> No
         began = boot_seconds()
         gated = kube.gated(lambda: began + 0.3 - boot_seconds())
         with pytest.raises(KubeError, match="Unreachable"):
-            await gated.delete("Pod", "default", "one", "uid")
+            await gated.delete("ConfigMap", "default", "one", "uid")
         assert 0.3 <= boot_seconds() - began < 1.0
 
 

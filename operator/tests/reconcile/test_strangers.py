@@ -601,30 +601,32 @@ async def test_a_pod_that_took_the_place_of_another_is_not_resized() -> None:
 
 
 @pytest.mark.parametrize(
-    "action",
-    [Resize("shop-postgres-1", "postgres", "2"), Delete("Pod", "shop-postgres-1")],
-    ids=repr,
+    ("kind", "action"),
+    [
+        ("Pod", Resize("shop-postgres-1", "postgres", "2")),
+        ("Job", Delete("Job", "shop-postgres-1")),
+    ],
 )
-async def test_a_pod_of_which_the_watch_has_said_that_it_is_gone_does_not_come_back(
-    action: Action,
+async def test_an_object_of_which_the_watch_has_said_that_it_is_gone_does_not_come_back(
+    kind: str, action: Action
 ) -> None:
-    """A pod that has ended is deleted at once, so that the answer and the watch overtake."""
+    """What has ended is deleted at once, so that the answer and the watch overtake."""
     server = ApiServer()
     run = run_of(server)
-    pod = server.add(postgres_pod(run.uid))
+    one = server.add({**postgres_pod(run.uid), "kind": kind})
     children = Children(run.uid)
-    children.stores["Pod"].put(pod)
+    children.stores[kind].put(one)
 
     async def fault(request: web.Request) -> web.StreamResponse | None:
-        server.remove("Pod", "default", "shop-postgres-1")
-        children.stores["Pod"].remove(pod["metadata"]["uid"])
+        server.remove(kind, "default", "shop-postgres-1")
+        children.stores[kind].remove(one["metadata"]["uid"])
         went = {"resourceVersion": "1000", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-        return web.json_response({**pod, "metadata": {**pod["metadata"], **went}})
+        return web.json_response({**one, "metadata": {**one["metadata"], **went}})
 
     server.fault = fault
     async with serving(server) as kube:
         await execute(kube, run, context_of(run), [action], children)
-    assert children.of("Pod") == []
+    assert children.of(kind) == []
 
 
 async def test_a_cluster_that_cannot_resize_pods_is_told_from_a_pod_that_is_gone() -> None:

@@ -84,15 +84,19 @@ class Logs(Connection):
         return True
 
     async def _is_there(self, namespace: str, pod: str) -> bool:
-        """Return whether the API server answers what it need ask no kubelet for."""
+        """Return whether the API server answers what it need ask no kubelet for.
+
+        Asked as a list: the operator may not get a pod by its name.
+        """
         try:
             response = await self._open(
                 "GET",
-                RESOURCES["Pod"].path(namespace, pod),
+                RESOURCES["Pod"].collection(namespace),
+                query={"fieldSelector": f"metadata.name={pod}", "limit": "1"},
                 limits=aiohttp.ClientTimeout(total=_KUBELET_SECONDS),
             )
-        except KubeError as error:
-            return error.not_found
+        except KubeError:
+            return False
         response.close()
         return True
 
