@@ -58,9 +58,16 @@ def test_servers_of_a_run_do_not_follow_the_pods_of_a_service() -> None:
 
 
 def test_what_was_measured_first_says_where_and_not_what_was_planned_first() -> None:
-    retried = result(1, server=["n2"]).model_copy(update={"finished_at": "2026-02-03T10:09:00Z"})
-    first = result(2, server=["n1"]).model_copy(update={"finished_at": "2026-02-03T10:01:00Z"})
+    retried = result(1, server=["n2"]).model_copy(update={"retry": 1})
+    first = result(2, server=["n1"])
     assert places_of([retried, first]).nodes == {"server": ("n1",)}
+
+
+def test_what_was_measured_first_is_told_by_no_clock_of_a_node() -> None:
+    # The generator of the second one was on a node whose clock is minutes behind.
+    first = result(1, server=["n1"]).model_copy(update={"finished_at": "2026-02-03T10:09:00Z"})
+    second = result(2, server=["n2"]).model_copy(update={"finished_at": "2026-02-03T10:01:00Z"})
+    assert places_of([first, second]).nodes == {"server": ("n1",)}
 
 
 def test_trials_are_no_longer_bound_once_one_went_elsewhere_until_one_was_back() -> None:

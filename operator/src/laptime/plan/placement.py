@@ -105,7 +105,9 @@ class NodeDesign:
 def in_time(results: Iterable[TrialResult]) -> list[TrialResult]:
     """Return those that measured something, in the order in which they did.
 
-    It is not that of the plan where one was asked for again.
+    That is the plan's, those that were asked for again after all before. Their times do not count:
+    they are of the clocks of generators' nodes, which may be minutes apart. So one whose result
+    somebody deleted, and that was measured anew, is where it was planned.
     """
     measured = (one for one in results if one.figures is not None)
-    return sorted(measured, key=lambda one: (one.retry, one.finished_at or "", one.ordinal))
+    return sorted(measured, key=lambda one: (one.retry, one.ordinal))
