@@ -181,6 +181,20 @@ def test_the_nodes_time_has_that_of_the_reader(sampler: Sampler) -> None:
     assert clock.labels == {"node": "n1"}
 
 
+def test_whoever_sets_the_nodes_clock_moves_when_it_booted(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    now = time.time
+    (before,) = samples(exposition)["laptime_node_boot_time_seconds"]
+    assert before.value == pytest.approx(now() - time.clock_gettime(time.CLOCK_BOOTTIME), abs=0.1)
+    assert before.timestamp is None
+    assert before.labels == {"node": "n1"}
+    monkeypatch.setattr(time, "time", lambda: now() + 0.9)
+    (after,) = samples(exposition)["laptime_node_boot_time_seconds"]
+    assert after.value - before.value == pytest.approx(0.9, abs=0.1)
+
+
 def test_a_peak_has_no_time_of_its_own(sampler: Sampler) -> None:
     sampler.tick(everything=True)
     time.sleep(1.0)

@@ -154,6 +154,11 @@ _NODE_INFO = _Family("laptime_node_info", "gauge", "Kernel and CPU model of the 
 _NODE_CLOCK = _Family(
     "laptime_node_clock_seconds", "gauge", "The node's own time when it was asked (Unix time)."
 )
+_NODE_BOOT = _Family(
+    "laptime_node_boot_time_seconds",
+    "gauge",
+    "When the node booted, by its own time now (Unix time): whoever sets its clock moves that.",
+)
 _NODE_CPU = _Family(
     "laptime_node_cpu_seconds_total",
     "counter",
@@ -234,6 +239,7 @@ class Exposition:
 
     def render(self, reader: str) -> bytes:
         """Return all metrics, for a reader known by this name (see CpuPeak and CpuTrace)."""
+        up = time.clock_gettime(time.CLOCK_BOOTTIME)
         asked = time.time()
         newest = [(one, one.newest) for one in self._sampler.pods if not one.past]
         pods = [(one, self._labels_of(one.pod), reading) for one, reading in newest if reading]
@@ -241,8 +247,10 @@ class Exposition:
         uids = {one.pod.uid for one, _, _ in pods} | {pod.uid for pod, _ in neighbours}
         self._forget_labels(uids)
         # Without a time of its own: that of the reader says how far both clocks are apart.
-        clock = f"{_NODE_CLOCK.name}{{{_labels({'node': self._node})}}} {asked!r}\n"
-        lines: list[str] = [_NODE_CLOCK.head(), clock, _POD_CPU.head()]
+        node = _labels({"node": self._node})
+        clock = f"{_NODE_CLOCK.name}{{{node}}} {asked!r}\n"
+        boot = f"{_NODE_BOOT.name}{{{node}}} {asked - up!r}\n"
+        lines: list[str] = [_NODE_CLOCK.head(), clock, _NODE_BOOT.head(), boot, _POD_CPU.head()]
         lines.extend(self._cpu_lines(pods, reader))
         lines.extend(_pod_lines([(labels, reading) for _, labels, reading in pods]))
         lines.append(_POD_PEAK.head())
@@ -252,12 +260,12 @@ class Exposition:
         all_pods = self._sampler.neighbours.all_pods
         if all_pods is not None:
             lines.append(_NODE_PODS.head())
-            lines.append(_cpu_line(_NODE_PODS, _labels({"node": self._node}), all_pods))
+            lines.append(_cpu_line(_NODE_PODS, node, all_pods))
         tracking = self._sampler.connections.newest
         if tracking is not None:
-            lines.extend(_tracking_lines(_labels({"node": self._node}), tracking))
+            lines.extend(_tracking_lines(node, tracking))
         if self._sampler.node is not None:
-            lines.extend(_node_lines(_labels({"node": self._node}), self._sampler.node))
+            lines.extend(_node_lines(node, self._sampler.node))
         return "".join(lines).encode() + generate_latest(self._own)
 
     def _cpu_lines(

@@ -19,7 +19,9 @@ WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + 
 APART = {"server": ["n2"], "generator": ["n1"]}
 PODS = "laptime_pod_cpu_seconds_total"
 CLOCKS = "laptime_node_clock_seconds"
+BOOTS = "laptime_node_boot_time_seconds"
 QUEUE = "haproxy_backend_current_queue"
+SET = "the clock of node {} was set by 0.90 s meanwhile: more than 5% of the time"
 
 
 def said(name: str, ahead: Callable[[float], float], **options: Any) -> dict[str, Any]:
@@ -87,6 +89,62 @@ async def test_on_one_node_nothing_has_to_be_known_of_its_clock() -> None:
     assert (usage.complete, usage.gaps) == (True, [])
 
 
+def moved(by: float, when: float = 0.5) -> Callable[[float], float]:
+    """Return by how much a clock is ahead that is set once, after a share of the window."""
+    return lambda since: by if since > when * LENGTH else 0.0
+
+
+def booted(name: str, at: Callable[[float], float]) -> dict[str, Any]:
+    """Return what the agent of a node says of when it booted, by a clock that may be set."""
+    return one_series(BOOTS, lambda since: START - 1000.0 + at(since), {"node": name})
+
+
+async def gaps_on_one_node(*clocks: dict[str, Any]) -> tuple[bool | None, list[str]]:
+    pods = [busy("n2", "server", 0.0), busy("n2", "generator", 0.0, 0.5)]
+    together = {PODS: pods, "laptime_node_cpus": list(node("n2"))}
+    nodes = {"generator": ["n2"], "server": ["n2"]}
+    usage = (await read([*clocks], {"n1": 0.0, "n2": 0.0}, nodes, **together)).usage
+    return usage.complete, usage.gaps
+
+
+@pytest.mark.parametrize("along", [True, False])
+@pytest.mark.parametrize("when", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("by", [0.9, -0.9])
+async def test_on_one_node_a_clock_that_is_moved_meanwhile_is_said(
+    when: float, by: float, along: bool
+) -> None:
+    """`along`: it takes that of Prometheus along."""
+    beside = said("n2", (lambda _: 0.0) if along else moved(by, when))
+    complete, gaps = await gaps_on_one_node(beside, booted("n2", moved(by, when)))
+    assert complete is False
+    assert gaps == [SET.format("n2")]
+
+
+async def test_on_one_node_answers_that_are_late_are_no_doubt() -> None:
+    clocks = [said("n2", moved(0.9)), booted("n2", lambda _: 0.0)]
+    assert await gaps_on_one_node(*clocks) == (True, [])
+
+
+async def test_a_clock_that_nobody_sets_by_much_is_no_doubt() -> None:
+    clocks = [said("n2", lambda _: 0.0), booted("n2", moved(0.4))]
+    assert await gaps_on_one_node(*clocks) == (True, [])
+
+
+async def test_a_node_of_that_name_in_another_cluster_has_not_set_the_clock() -> None:
+    elsewhere = booted("n2", lambda _: -86_400.0)
+    elsewhere["metric"]["cluster"] = "west"
+    clocks = [said("n2", lambda _: 0.0), booted("n2", lambda _: 0.0), elsewhere]
+    assert await gaps_on_one_node(*clocks) == (True, [])
+
+
+async def test_nodes_of_one_machine_whose_clock_is_set_are_said() -> None:
+    clocks = [said(name, lambda _: 0.0) for name in ("n1", "n2")]
+    clocks += [booted(name, moved(0.9)) for name in ("n1", "n2")]
+    usage = (await read(clocks, {"n1": 0.0, "n2": 0.0})).usage
+    assert usage.complete is False
+    assert usage.gaps == [SET.format("n1")]
+
+
 async def test_results_of_older_versions_have_no_nodes_and_are_read_as_before() -> None:
     usage = (await read([], {"n1": 0.0, "n2": 0.0}, {"postgres": ["n1"]})).usage
     assert (usage.complete, usage.gaps) == (True, [])
@@ -114,8 +172,8 @@ async def test_the_windows_clock_may_be_the_one_that_is_wrong() -> None:
 async def test_a_clock_that_is_moved_meanwhile_makes_figures_doubtful(
     when: float, by: float
 ) -> None:
-    moved = said("n2", lambda since: by if since > when * LENGTH else 0.0)
-    usage = (await read([said("n1", lambda _: 0.0), moved], {"n1": 0.0, "n2": 0.0})).usage
+    clocks = [said("n1", lambda _: 0.0), said("n2", moved(by, when))]
+    usage = (await read(clocks, {"n1": 0.0, "n2": 0.0})).usage
     assert usage.complete is False
     (gap,) = usage.gaps
     said_so = r"the clocks of nodes n1 and n2 are 0\.[09]0 s apart, give or take 0\.9\d s: .*"
@@ -163,6 +221,10 @@ def test_the_quickest_answer_tells_the_time() -> None:
 
 def test_a_few_samples_say_nothing() -> None:
     assert node_clocks([({"node": "n1"}, Series.of([(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]))]) == {}
+
+
+def test_both_clocks_of_a_node_are_asked_for() -> None:
+    assert f'__name__=~"{BOOTS}|{CLOCKS}"' in clock_query(["a"])
 
 
 def test_no_name_of_a_node_is_a_pattern() -> None:

@@ -6,6 +6,9 @@ node's time whenever it is asked, and Prometheus keeps that under the time at wh
 difference is by how much the node's clock is ahead, and what the answer took. That is never less
 than nothing, so the lowest of several is the nearest to the truth (as in the clock filter of NTP:
 RFC 5905, section 10).
+
+A clock that is set meanwhile may take that of Prometheus along, on the same machine. So the agent
+says by it, too, when the node booted, which nothing else moves.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from laptime.measure.promql import (
 from laptime.measure.timeseries import Series, Window
 
 CLOCK_METRIC = "laptime_node_clock_seconds"
+BOOT_METRIC = "laptime_node_boot_time_seconds"
 MAX_LEFT_SHARE = 0.05
 """Of a window: by more it may not be off without a word."""
 
@@ -47,6 +51,8 @@ class Clock:
     ahead_seconds: float
     left_seconds: float
     """By how much that changed meanwhile: somebody set it, or answers were late for a while."""
+    set_seconds: float = 0.0
+    """By how much somebody set it, as far as the agent tells (older versions do not)."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,9 @@ class Clocks:
 
     def gaps(self, window: Window) -> list[str]:
         """Return, in words, where samples may still be off by too much of a window."""
-        others = (one for one in self.asked if one != self.generators[0])
-        said = (self._apart(one, MAX_LEFT_SHARE * window.seconds) for one in others)
+        most = MAX_LEFT_SHARE * window.seconds
+        others = [one for one in self.asked if one != self.generators[0]]
+        said = [self._moved(most), *(self._apart(one, most) for one in others)]
         return [one for one in said if one]
 
     @property
@@ -91,6 +98,16 @@ class Clocks:
         if labels["__name__"] in _OF_SCRAPES:
             return self._first.ahead_seconds if self._first else 0.0
         return -(self.ahead(labels.get("node")) or 0.0)
+
+    def _moved(self, most: float) -> str | None:
+        # The window has the old time and what was read since the new one, on one node too.
+        by = self._first.set_seconds if self._first else 0.0
+        if by <= most:
+            return None
+        return (
+            f"the clock of node {self.generators[0]} was set by {by:.2f} s meanwhile: more than "
+            f"{MAX_LEFT_SHARE:.0%} of the time"
+        )
 
     def _apart(self, node: str, most: float) -> str | None:
         names = " and ".join(sorted((node, self.generators[0])))
@@ -128,7 +145,7 @@ async def read_clocks(
 def clock_query(nodes: Iterable[str]) -> str:
     """Return the PromQL selector of what the agents of some nodes said of their clocks."""
     labels = {
-        "__name__": ("=", CLOCK_METRIC),
+        "__name__": ("=~", any_of((CLOCK_METRIC, BOOT_METRIC))),
         "node": ("=~", any_of(nodes)),
     }
     return selector(labels)
@@ -137,18 +154,25 @@ def clock_query(nodes: Iterable[str]) -> str:
 def node_clocks(found: Found) -> dict[str, Clock]:
     """Return the clock of each node that said its time often enough."""
     said: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    moved: dict[str, float] = {}
     for labels, series in found:
-        said[labels["node"]] += zip(series.times, series.values, strict=True)
+        node = labels["node"]
+        if labels.get("__name__") == BOOT_METRIC:
+            # Each alone: a node of another cluster may have the name, and booted at another time.
+            by = max(series.values) - min(series.values)
+            moved[node] = max(by, moved.get(node, 0.0))
+        else:
+            said[node] += zip(series.times, series.values, strict=True)
     return {
-        node: _clock([time - asked for asked, time in sorted(samples)])
+        node: _clock([time - asked for asked, time in sorted(samples)], moved.get(node, 0.0))
         for node, samples in said.items()
         if len(samples) >= 2 * _QUICKEST_OF
     }
 
 
-def _clock(ahead: Sequence[float]) -> Clock:
+def _clock(ahead: Sequence[float], set_seconds: float) -> Clock:
     # The last ones are as many as are left over, and so many.
     starts = range(0, len(ahead) - 2 * _QUICKEST_OF + 1, _QUICKEST_OF)
     lowest = [min(ahead[start : start + _QUICKEST_OF]) for start in starts]
     lowest.append(min(ahead[starts[-1] + _QUICKEST_OF :]))
-    return Clock(min(lowest), max(lowest) - min(lowest))
+    return Clock(min(lowest), max(lowest) - min(lowest), set_seconds)
