@@ -33,6 +33,13 @@ WATCHING_NAMESPACE = os.environ.get("LAPTIME_WATCHING_NAMESPACE", OPERATOR_NAMES
 NAMESPACE = "default"
 """One with runs, as the chart has it by itself."""
 RUN = "watched"
+UID = "watched-uid"
+OF_SERVER = {
+    "laptime.dev/run": RUN,
+    "laptime.dev/component": "server",
+    "laptime.dev/server": "work",
+}
+"""What anybody may write on a pod; of the run it is by the uid alone."""
 SETTLED_SECONDS = 3.0
 MOST_OF_THE_MACHINE = 0.03
 
@@ -133,8 +140,7 @@ def prometheus(kubectl: Tool, release: str) -> Prometheus:
 def _start(kubectl: Tool, namespace: str, trial: str, image: str, node: str | None = None) -> str:
     """Start the pod of a trial; it begins its work after some seconds."""
     name = f"{RUN}-server-work-{trial}-x"
-    labels = {"run": RUN, "component": "server", "server": "work", "trial": f"{RUN}-{trial}"}
-    labels = {f"laptime.dev/{key}": value for key, value in labels.items()}
+    labels = {**OF_SERVER, "laptime.dev/run-uid": UID, "laptime.dev/trial": f"{RUN}-{trial}"}
     return _start_pod(kubectl, namespace, name, image, WORK, labels, node)
 
 
@@ -191,7 +197,7 @@ def _truth(kubectl: Tool, namespace: str, pod: str) -> dict[str, Any]:
 def _usage(prometheus: Prometheus, namespace: str, trial: str, truth: Any) -> TrialUsage:
     time.sleep(SETTLED_SECONDS)
     window = Window(truth["start"], truth["end"])
-    wanted = TrialWindow(namespace, RUN, f"{RUN}-{trial}", window)
+    wanted = TrialWindow(namespace, RUN, UID, f"{RUN}-{trial}", window)
     prometheus.recorded.clear()
     return asyncio.run(trial_usage(prometheus, wanted))
 
@@ -243,7 +249,7 @@ def test_figures_are_those_of_the_kernel(
 ) -> None:
     pod = _start(kubectl, namespace, "trial-001", image)
     where = kubectl("get", "pod", pod, "-n", namespace, "-o", "jsonpath={.spec.nodeName}")
-    _start_pod(kubectl, namespace, "neighbour", image, NEIGHBOUR, {"app": "neighbour"}, where)
+    _start_pod(kubectl, namespace, "neighbour", image, NEIGHBOUR, OF_SERVER, where)
     truth = _truth(kubectl, namespace, pod)
     usage = _usage(prometheus, namespace, "trial-001", truth)
     _record(prometheus, namespace, truth)
@@ -270,6 +276,10 @@ def test_figures_are_those_of_the_kernel(
     busy = node.busy_share * node.cpus
     # The neighbour, and the node's daemons, but no interrupts.
     assert 0.4 < node.others_cores < busy - work.cores_mean + 0.05
+    # It has the labels of the run but for the uid.
+    assert work.pods == 1
+    assert node.neighbours is not None
+    assert "neighbour" in [one.pod for one in node.neighbours]
     # kube-proxy has the node track connections, and the scrapes of the agent are some.
     assert node.connection_tracking is not None
     assert node.connection_tracking.limit is not None

@@ -32,12 +32,21 @@ from laptime_agent.visitors import MOST_VISITORS
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
 CONTAINER = "4f" * 32
 FIXTURES = Path(__file__).parent / "fixtures"
-LABELS = {"run": "demo", "component": "server", "server": "axum", "load": "", "trial": "t-001"}
+RUN_UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
+LABELS = {
+    "run": "demo",
+    "run_uid": RUN_UID,
+    "component": "server",
+    "server": "axum",
+    "load": "",
+    "trial": "t-001",
+}
 EXPECTED = {
     "namespace": "default",
     "pod": "demo-server-axum-1",
     "node": "n1",
     "run": "demo",
+    "run_uid": RUN_UID,
     "component": "server",
     "server": "axum",
     "trial": "t-001",

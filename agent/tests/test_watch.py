@@ -32,7 +32,11 @@ def wire(name: str, version: str = "1", **status: Any) -> dict[str, Any]:
             "name": name,
             "namespace": "default",
             "resourceVersion": version,
-            "labels": {"laptime.dev/run": "demo", "laptime.dev/component": "server"},
+            "labels": {
+                "laptime.dev/run": "demo",
+                "laptime.dev/run-uid": "uid-demo",
+                "laptime.dev/component": "server",
+            },
         },
         "spec": {},
         "status": status,
@@ -123,7 +127,7 @@ def test_a_list_then_the_changes_since(run: Run) -> None:
     first, second, third = (parse_qs(urlparse(path).query) for path in asked)
     assert first == {
         "fieldSelector": ["spec.nodeName=node-1"],
-        "labelSelector": ["laptime.dev/run"],
+        "labelSelector": ["laptime.dev/run-uid"],
         # From the API server's memory, not from etcd by a quorum.
         "resourceVersion": ["0"],
     }
@@ -156,7 +160,7 @@ def test_of_neighbours_only_the_metadata_is_asked_for() -> None:
         one._run_for_ever()
     assert told == [set(), {"web"}]
     first = parse_qs(urlparse(api.asked[0]).query)
-    assert first["labelSelector"] == ["!laptime.dev/run"]
+    assert first["labelSelector"] == ["!laptime.dev/run-uid"]
     assert first["fieldSelector"] == ["spec.nodeName=node-1"]
     # A list of one kind and objects of another: the API server refuses each in place of the other.
     assert [one.partition(";v=")[0] for one in api.accepted[:2]] == [
@@ -285,6 +289,7 @@ def test_a_pod_of_the_api_server() -> None:
     assert pod.containers == {"exporter": "1", "server": "2"}
     assert pod.labels == {
         "run": "demo",
+        "run_uid": "uid-demo",
         "component": "server",
         "server": "",
         "load": "",
@@ -294,6 +299,17 @@ def test_a_pod_of_the_api_server() -> None:
     assert not pod.host_network
     assert not pod.over
     assert Pod.from_wire(wire("a", phase="Succeeded")).over
+
+
+@pytest.mark.parametrize("uid", [None, ""])
+def test_a_pod_that_only_has_the_name_of_a_run_is_of_none(uid: str | None) -> None:
+    """Whoever makes pods can write it there, and the rest as well."""
+    document = wire("a")
+    labels = document["metadata"]["labels"]
+    del labels["laptime.dev/run-uid"]
+    if uid is not None:
+        labels["laptime.dev/run-uid"] = uid
+    assert not any(Pod.from_wire(document).labels.values())
 
 
 LARGE = "x" * (255 * 2**10) + "\U0001f600"

@@ -34,6 +34,7 @@ SETTLE_SECONDS = 8
 MEASURED_SECONDS = 30
 MOST_OF_A_CORE = 0.01
 MOST_MEMORY_MIB = 64
+RUN_UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
 
 
 def agent() -> None:
@@ -42,7 +43,8 @@ def agent() -> None:
     hierarchy = Hierarchy(str(MOUNT))
     hierarchy.settle(others[0])
     sampler = Sampler(hierarchy, Node(), "/proc")
-    labels = {"run": "demo", "component": "server", "server": "axum", "load": "", "trial": "t-1"}
+    labels = {"run": "demo", "run_uid": RUN_UID, "component": "server"}
+    labels |= {"server": "axum", "load": "", "trial": "t-1"}
     pods = {
         uid: Pod(uid, uid, "default", f"demo-{uid}", labels, {"server": container}, False, False)
         for uid, container in made

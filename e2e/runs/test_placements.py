@@ -316,7 +316,7 @@ def ahead(node: str, seconds: float, kubectl: Tool) -> Iterator[None]:
 
 
 async def read_again(
-    reader: Api, trial: dict[str, Any], name: str
+    reader: Api, trial: dict[str, Any], name: str, uid: str
 ) -> tuple[TrialUsage, TrialUsage, TrialUsage]:
     """Return what a trial used: as it is read, with the offset that is known, and with none."""
 
@@ -328,7 +328,7 @@ async def read_again(
 
     start = datetime.fromisoformat(trial["startedAt"]).timestamp()
     window = Window(start, start + trial["figures"]["windowSeconds"])
-    wanted = TrialWindow(NAMESPACE, name, trial["trial"], window)
+    wanted = TrialWindow(NAMESPACE, name, uid, trial["trial"], window)
     measured = await read_clocks(query, wanted, trial["nodes"])
     (server,) = trial["nodes"]["server"]
     right = {node: Clock(0.0, 0.0) for node in measured.asked} | {server: Clock(AHEAD_SECONDS, 0.0)}
@@ -416,9 +416,10 @@ def test_a_clock_that_is_ahead_changes_no_cpu_figure(
     stored = bench.documents(run, "readings.json")
     assert len(trials) == 3
     without = []
+    uid = bench.get("benchmarkrun", run)["metadata"]["uid"]
     for name, trial in trials.items():
         assert trial["nodes"]["server"] == [nodes[0]]
-        measured, known, uncorrected = asyncio.run(read_again(reader, trial, run))
+        measured, known, uncorrected = asyncio.run(read_again(reader, trial, run, uid))
         assert measured.complete, measured.gaps
         (found,) = (one for one in measured.nodes if one.node == nodes[0])
         fast = found.clock_ahead_seconds or 0.0

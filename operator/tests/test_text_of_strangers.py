@@ -266,9 +266,10 @@ async def test_a_query_asks_for_this_value_and_for_nothing_else(attack: str) -> 
     window = Window(0.0, 1.0)
     # A selector, strings by the rules of PromQL, a range: there is no way out of a string.
     string = r'"(?:[^"\\\n]|\\["\\nrtbf]|\\u00[0-9a-f]{2})*"'
+    wanted = TrialWindow("team", "demo", "6f1c", "demo-1", window)
     for query, after in (
         (node_query(nodes), r',resource=~"\|cpu",kind=~"\|some"'),
-        (neighbours_query(nodes, TrialWindow("team", "demo", "demo-1", window)), ',run!="demo"'),
+        (neighbours_query(nodes, wanted), ',run_uid!="6f1c"'),
     ):
         before = r'(?:,namespace="team")?'
         selected = rf"\{{__name__=~{string}{before},node=~{string}{after}\}}"

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RUN_LABEL = "laptime.dev/run"
+UID_LABEL = "laptime.dev/run-uid"
+"""Pods of runs have it; the name of a run alone anybody may write on his own."""
 SERVER = "server"
 """The component that a pod is in which a server runs."""
 _LABELS = {
-    "run": RUN_LABEL,
+    "run": "laptime.dev/run",
+    "run_uid": UID_LABEL,
     "component": "laptime.dev/component",
     "server": "laptime.dev/server",
     "load": "laptime.dev/load",
@@ -33,7 +35,7 @@ class Pod:
     namespace: str
     name: str
     labels: Mapping[str, str]
-    """run, component, server, load and trial; empty where the pod has none."""
+    """run, run_uid, component, server, load and trial; empty where the pod has none."""
     containers: Mapping[str, str]
     """Id of each container that has been started, by the container's name."""
     host_network: bool
@@ -50,6 +52,9 @@ class Pod:
         metadata = document["metadata"]
         status = document.get("status") or {}
         labels = metadata.get("labels") or {}
+        if not labels.get(UID_LABEL):
+            # It is of no run, whatever else it says.
+            labels = {}
         statuses = (status.get("initContainerStatuses") or []) + (
             status.get("containerStatuses") or []
         )

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from laptime_agent.list_stream import MOST_BYTES, ListStream
-from laptime_agent.pods import RUN_LABEL, Pod
+from laptime_agent.pods import UID_LABEL, Pod
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _WATCH_SECONDS = 300
@@ -118,7 +118,7 @@ class PodWatch:
         self._what = f"{'neighbours' if neighbours else 'pods'} in {namespace or 'all namespaces'}"
         self._selectors = {
             "fieldSelector": f"spec.nodeName={node}",
-            "labelSelector": f"!{RUN_LABEL}" if neighbours else RUN_LABEL,
+            "labelSelector": f"!{UID_LABEL}" if neighbours else UID_LABEL,
         }
         self._accept_list, self._accept_watch = (
             (_METADATA.format("List"), _METADATA.format("")) if neighbours else (_WHOLE, _WHOLE)

@@ -27,9 +27,13 @@ label_value_length_limit: 500
 {{- end }}
 
 {{/*
-What every scrape of a run's pod shares: the pod's labels under the agent's names for them.
+What every scrape of a run's pod shares: the pod's labels under the agent's names for them. A pod without a uid
+of a run, or without its name, could say them itself, since it has no label that they would stand against.
 */}}
 {{- define "laptime.runRelabeling" -}}
+- source_labels: [__meta_kubernetes_pod_label_laptime_dev_run, __meta_kubernetes_pod_label_laptime_dev_run_uid]
+  regex: .+;.+
+  action: keep
 - source_labels: [__meta_kubernetes_pod_container_port_name]
   regex: metrics
   action: keep
@@ -43,7 +47,7 @@ What every scrape of a run's pod shares: the pod's labels under the agent's name
 - source_labels: [__meta_kubernetes_pod_node_name]
   target_label: node
 - action: labelmap
-  regex: __meta_kubernetes_pod_label_laptime_dev_(run|component|server|load|trial)
+  regex: __meta_kubernetes_pod_label_laptime_dev_(run|run_uid|component|server|load|trial)
 {{- end }}
 
 {{/*
@@ -161,7 +165,7 @@ scrape_configs:
     params:
       scope: [global, frontend, backend]
     {{- include "laptime.runLimits" . | nindent 4 }}
-    {{- include "laptime.discovery" (dict "namespaces" $namespaces "selector" "laptime.dev/run,laptime.dev/component=haproxy") | nindent 4 }}
+    {{- include "laptime.discovery" (dict "namespaces" $namespaces "selector" "laptime.dev/run-uid,laptime.dev/component=haproxy") | nindent 4 }}
     relabel_configs:
       {{- include "laptime.runRelabeling" . | nindent 6 }}
     metric_relabel_configs:
@@ -170,7 +174,7 @@ scrape_configs:
         action: keep
   - job_name: laptime-runs
     {{- include "laptime.runLimits" . | nindent 4 }}
-    {{- include "laptime.discovery" (dict "namespaces" $namespaces "selector" "laptime.dev/run,laptime.dev/component!=haproxy") | nindent 4 }}
+    {{- include "laptime.discovery" (dict "namespaces" $namespaces "selector" "laptime.dev/run-uid,laptime.dev/component!=haproxy") | nindent 4 }}
     relabel_configs:
       {{- include "laptime.runRelabeling" . | nindent 6 }}
     metric_relabel_configs:

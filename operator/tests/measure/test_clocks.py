@@ -13,9 +13,9 @@ from laptime.measure.clocks import clock_query, node_clocks
 from laptime.measure.promql import TrialWindow
 from laptime.measure.readings import trial_readings
 from laptime.measure.timeseries import Series, Window
-from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, node, one_series
+from tests.measure.prometheus_answers import LENGTH, START, UID, FakePrometheus, node, one_series
 
-WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + LENGTH))
+WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", Window(START, START + LENGTH))
 APART = {"server": ["n2"], "generator": ["n1"]}
 PODS = "laptime_pod_cpu_seconds_total"
 CLOCKS = "laptime_node_clock_seconds"

@@ -14,7 +14,7 @@ from laptime.api.usage import ComponentUsage, CoresOverTime
 from laptime.measure.prometheus import trial_usage
 from laptime.measure.promql import TrialWindow
 from laptime.measure.timeseries import Window, spans
-from tests.measure.prometheus_answers import START, FakePrometheus, node, one_series
+from tests.measure.prometheus_answers import START, UID, FakePrometheus, node, one_series
 
 PODS = "laptime_pod_cpu_seconds_total"
 EXPORTERS = "laptime_container_cpu_seconds_total"
@@ -23,7 +23,7 @@ KUBELET = "container_cpu_usage_seconds_total"
 
 
 def used(series: list[dict[str, Any]], window: Window) -> ComponentUsage:
-    wanted = TrialWindow("default", "demo", "demo-trial-001", window)
+    wanted = TrialWindow("default", "demo", UID, "demo-trial-001", window)
     prometheus = FakePrometheus({PODS: series, NODES: list(node())})
     usage = asyncio.run(trial_usage(prometheus, wanted))
     found = usage.component("postgres")
@@ -35,7 +35,10 @@ def counter(work: list[float], pod: str = "p", metric: str = PODS, **labels: str
     """Return a counter with a sample each second, from 5 s before START, that grows by `work`."""
     total = accumulate(work, initial=100.0)
     return {
-        "metric": {"__name__": metric, "pod": pod, "component": "postgres", **labels},
+        "metric": {
+            **{"__name__": metric, "run_uid": UID, "pod": pod},
+            **{"component": "postgres", **labels},
+        },
         "values": [[START - 5.0 + n, repr(value)] for n, value in enumerate(total)],
     }
 
@@ -103,7 +106,7 @@ async def test_the_curve_is_no_finer_than_the_samples() -> None:
     series = one_series(
         KUBELET, lambda t: 0.5 * t + 100, names, start=START - 60, end=START + 120, step=15.0
     )
-    wanted = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + seconds))
+    wanted = TrialWindow("default", "demo", UID, "demo-trial-001", Window(START, START + seconds))
     usage = await trial_usage(FakePrometheus({KUBELET: [series]}), wanted)
     found = usage.component("postgres")
     assert found is not None

@@ -13,9 +13,16 @@ from laptime.measure.evidence import evidence_query, tier_evidence
 from laptime.measure.promql import TrialWindow
 from laptime.measure.readings import trial_readings
 from laptime.measure.timeseries import Window
-from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, one_series
+from tests.measure.prometheus_answers import (
+    LENGTH,
+    START,
+    UID,
+    WITHOUT_UID,
+    FakePrometheus,
+    one_series,
+)
 
-WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + LENGTH))
+WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", Window(START, START + LENGTH))
 POOL = {"database": "laptime", "component": "pgbouncer"}
 
 
@@ -264,6 +271,34 @@ async def test_what_a_tier_did_not_answer_makes_the_readings_incomplete() -> Non
     assert not readings.usage.complete
     assert readings.usage.gaps[-1] == "Postgres answered 2 of 10 scrapes"
     assert readings.tiers.database is None
+
+
+async def test_what_a_pod_says_that_only_has_the_name_of_the_run_does_not_count() -> None:
+    """It could name a cause, hide a tier, or make a counter go back that a guard rests on."""
+    other = {"run_uid": "another"}
+    series = [
+        *scrapes("postgres", lambda _: True),
+        growing("laptime_postgres_statements_total", 5000.0),
+        constant("laptime_postgres_up", 0.0, **other),
+        growing("laptime_postgres_statements_total", 1.0, **other),
+        constant("laptime_pgbouncer_servers_active", 1, **POOL, **other),
+        constant("laptime_pgbouncer_clients_waiting", 500, **POOL, **other),
+    ]
+    found = await said(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
+    assert found.database is not None
+    assert found.database.statements == pytest.approx(50_000.0)
+    assert found.pool is None
+
+
+async def test_where_nobody_says_of_which_run_a_tier_is_that_is_said() -> None:
+    """A Prometheus of one's own whose scrape configuration is that of an older version."""
+    series = [constant("laptime_pgbouncer_servers_active", 2, **POOL, run_uid="")]
+    series += [constant("laptime_pgbouncer_clients_waiting", 8, **POOL, run_uid="")]
+    prometheus = FakePrometheus({"laptime_postgres_up": series})
+    readings = await trial_readings(prometheus, WANTED, "axum", "laptime", {})
+    assert not readings.usage.complete
+    assert readings.usage.gaps[-1] == WITHOUT_UID
+    assert readings.tiers.pool is None
 
 
 def test_the_query_is_about_this_run() -> None:

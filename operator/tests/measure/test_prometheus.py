@@ -27,6 +27,8 @@ from laptime.measure.validity import judge_usage
 from tests.measure.prometheus_answers import (
     LENGTH,
     START,
+    UID,
+    WITHOUT_UID,
     FakePrometheus,
     answer,
     neighbour,
@@ -39,7 +41,7 @@ from tests.measure.prometheus_answers import (
 )
 
 WINDOW = Window(START, START + LENGTH)
-WANTED = TrialWindow("default", "demo", "demo-trial-001", WINDOW)
+WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", WINDOW)
 TRIAL = {"server": "axum", "trial": "demo-trial-001"}
 PODS = "laptime_pod_cpu_seconds_total"
 NODES = "laptime_node_cpus"
@@ -507,7 +509,7 @@ async def test_names_of_other_namespaces_are_not_asked_for_and_never_taken() -> 
     assert [found.pod for found in one.neighbours] == ["mine"]
     (asked,) = (q["query"] for _, q in prometheus.asked if NAMES in q["query"])
     assert asked.startswith(neighbours_query(["n1"], WANTED))
-    assert 'namespace="default",node=~"n1",run!="demo"' in asked
+    assert f'namespace="default",node=~"n1",run_uid!="{UID}"' in asked
 
 
 async def test_a_neighbour_of_a_part_of_the_window_counts_by_what_was_seen_of_it() -> None:
@@ -518,6 +520,23 @@ async def test_a_neighbour_of_a_part_of_the_window_counts_by_what_was_seen_of_it
     assert one.neighbours is not None
     assert [found.pod for found in one.neighbours] == ["job"]
     assert one.neighbours[0].cores == pytest.approx(0.2)
+
+
+async def test_a_pod_that_only_has_the_name_of_the_run_is_a_neighbour_and_no_part_of_it() -> None:
+    """Whoever makes pods can write on one what a server of the run has, and any uid but its own."""
+    own = list(pod(NAME, "server", cores=0.3, labels=TRIAL))
+    other = list(pod("web", "server", cores=0.4, labels={**TRIAL, "run_uid": "another"}))
+    cpu = [one for one in other if one["metric"]["__name__"] == PODS]
+    calm = list(node(all_pods=0.8))
+    usage = await trial_usage(FakePrometheus({NAMES: cpu, PODS: own + other, NODES: calm}), WANTED)
+    assert usage.gaps == []
+    (axum,) = usage.components
+    assert axum.pods == 1
+    assert axum.cores_mean == pytest.approx(0.3)
+    (one,) = usage.nodes
+    assert one.other_pods_cores == pytest.approx(0.5)
+    assert one.neighbours is not None
+    assert [(found.pod, round(found.cores, 3)) for found in one.neighbours] == [("web", 0.4)]
 
 
 @pytest.mark.parametrize("phase", [0.0, 0.25, 0.5, 0.999])
@@ -767,8 +786,8 @@ async def test_a_node_is_judged_where_agents_do_not_watch_the_pods_of_a_namespac
     usage = await trial_usage(FakePrometheus({NODES: series}), WANTED, ON_N1)
     assert (usage.source, usage.complete, usage.components) == (Source.NOBODY, False, [])
     assert usage.gaps == [
-        "the agents tell of the nodes and of no pod in namespace default: see whether "
-        "watching.namespaces of the chart names it (docs/watching.md)"
+        "the agents tell of the nodes and of no pod of the run: see whether watching.namespaces of "
+        "the chart names namespace default (docs/watching.md)"
     ]
     (one,) = usage.nodes
     assert (one.node, one.cpus) == ("n1", 2)
@@ -786,6 +805,36 @@ async def test_of_a_calm_node_whose_pods_are_not_watched_nobody_says_that_it_was
     usage = await trial_usage(FakePrometheus({NODES: CALM}), WANTED, ON_N1)
     assert judge_usage(usage).reasons == ()
     assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+WITHOUT = {**TRIAL, "run_uid": ""}
+"""What an agent of the version before tells of a pod: not of which run it is."""
+
+
+async def test_of_an_agent_that_does_not_tell_of_which_run_pods_are_nothing_is_taken() -> None:
+    pods = list(pod(NAME, "server", cores=0.3, labels=WITHOUT))
+    usage = await trial_usage(FakePrometheus({PODS: pods, NODES: CALM}), WANTED, ON_N1)
+    assert (usage.source, usage.complete, usage.components) == (Source.NOBODY, False, [])
+    assert usage.gaps == [WITHOUT_UID]
+    (one,) = usage.nodes
+    assert one.stolen_share == 0.0
+    assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+async def test_where_agents_are_upgraded_in_a_trial_no_pod_of_the_run_is_a_neighbour() -> None:
+    before = list(pod(NAME, "server", cores=0.3, labels=WITHOUT, end=START + 3.4))
+    after = list(pod(NAME, "server", cores=0.3, labels=TRIAL, start=START + 3.0))
+    cpu = [one for one in before if one["metric"]["__name__"] == PODS]
+    calm = list(node(all_pods=0.3))
+    answers = {NAMES: cpu, PODS: before + after, NODES: calm}
+    usage = await trial_usage(FakePrometheus(answers), WANTED, ON_N1)
+    assert usage.gaps == [f"{NAME}: no samples for 3.4 s of the 10.0 s", WITHOUT_UID]
+    (axum,) = usage.components
+    assert axum.cores_mean == pytest.approx(0.3)
+    (one,) = usage.nodes
+    assert one.other_pods_cores == pytest.approx(0.0)
+    assert one.neighbours == []
 
 
 async def test_beside_the_kubelets_figures_of_pods_stand_the_agents_of_their_nodes() -> None:
@@ -864,7 +913,12 @@ def test_queries_name_the_run_and_the_trial() -> None:
 
 @pytest.mark.parametrize("name", ["", 'x"', "x}", "Demo", "a|b", "a.*", "-a", "a\n"])
 def test_no_name_can_change_a_query(name: str) -> None:
-    for names in ((name, "demo", "t"), ("default", name, "t"), ("default", "demo", name)):
+    for names in (
+        (name, "demo", UID, "t"),
+        ("default", name, UID, "t"),
+        ("default", "demo", name, "t"),
+        ("default", "demo", UID, name),
+    ):
         with pytest.raises(ValueError, match="is not the name of an object"):
             TrialWindow(*names, WINDOW)
 

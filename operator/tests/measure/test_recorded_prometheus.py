@@ -19,18 +19,26 @@ from laptime.measure.timeseries import Window
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "agent.json").read_text())
 TRUTH = RECORDED["truth"]
+UID = "6f1c"
 
 
 async def replay(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
-    """Give the recorded answer to exactly this query."""
+    """Give the recorded answer to exactly this query.
+
+    With the uid of the run: it was recorded of an agent that did not tell it.
+    """
     (found,) = (one for one in RECORDED["answers"] if one["query"] == parameters["query"])
-    answer: Mapping[str, Any] = found["answer"]
-    return answer
+    data = found["answer"]["data"]
+    result = [
+        {**one, "metric": {**one["metric"], "run_uid": UID}} if "run" in one["metric"] else one
+        for one in data["result"]
+    ]
+    return {**found["answer"], "data": {**data, "result": result}}
 
 
 async def test_the_figures_are_those_of_the_kernel() -> None:
     window = Window(TRUTH["start"], TRUTH["end"])
-    wanted = TrialWindow(RECORDED["namespace"], RECORDED["run"], RECORDED["trial"], window)
+    wanted = TrialWindow(RECORDED["namespace"], RECORDED["run"], UID, RECORDED["trial"], window)
     usage = await trial_usage(replay, wanted)
     assert usage.source is Source.AGENT
     assert usage.complete

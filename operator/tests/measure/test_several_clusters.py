@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -22,6 +23,7 @@ from laptime.measure.timeseries import Window
 from tests.measure.prometheus_answers import (
     LENGTH,
     START,
+    UID,
     FakePrometheus,
     Matrix,
     node,
@@ -29,9 +31,11 @@ from tests.measure.prometheus_answers import (
     pod,
 )
 
-WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + LENGTH))
+WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", Window(START, START + LENGTH))
 TRIAL = {"server": "axum", "trial": "demo-trial-001"}
 NODES = {"server": ["n1"], "postgres": ["n1"], "generator": ["n1"]}
+HERE = {"node": "n1"}
+ELSEWHERE = {"node": "west", "run_uid": "of-another-cluster"}
 MATCHERS = {"cluster": "east", "tenant": 'a "b" \\ {c'}
 URL = "https://thanos.example"
 SAID = (
@@ -45,11 +49,11 @@ def clock(name: str = "n1") -> dict[str, Any]:
     return one_series("laptime_node_clock_seconds", lambda at: START + at, {"node": name})
 
 
-def cluster(where: str, cores: float, **options: Any) -> Matrix:
-    labels = {"node": where}
+def cluster(labels: Mapping[str, str], cores: float) -> Matrix:
+    where = labels["node"]
     return [
         *pod(f"demo-server-axum-{where}", "server", cores=cores, labels={**TRIAL, **labels}),
-        *pod(f"demo-postgres-{where}", "postgres", cores=cores / 2, labels=labels, **options),
+        *pod(f"demo-postgres-{where}", "postgres", cores=cores / 2, labels=labels),
     ]
 
 
@@ -64,34 +68,27 @@ async def read(pods: Matrix, **more: Any) -> TrialReadings:
 
 
 async def test_pods_of_a_run_of_the_same_name_in_another_cluster_are_none_of_it() -> None:
-    usage = (await read(cluster("n1", 1.0))).usage
-    other = (await read(cluster("n1", 1.0) + cluster("west", 3.0))).usage
-    assert (usage.complete, usage.gaps) == (True, [])
-    assert (other.complete, other.gaps) == (False, [SAID])
+    usage = (await read(cluster(HERE, 1.0))).usage
+    other = (await read(cluster(HERE, 1.0) + cluster(ELSEWHERE, 3.0))).usage
+    assert (usage.complete, usage.gaps) == (other.complete, other.gaps) == (True, [])
     assert other.components == usage.components
     assert [one.node for one in other.nodes] == ["n1"]
 
 
 async def test_another_cluster_alone_is_nobody() -> None:
-    usage = (await read(cluster("west", 3.0))).usage
+    usage = (await read(cluster(ELSEWHERE, 3.0))).usage
     assert (usage.source, usage.components) == (Source.NOBODY, [])
-    assert SAID in usage.gaps
-
-
-async def test_what_was_elsewhere_before_the_trial_is_no_other_cluster() -> None:
-    before = cluster("west", 3.0, start=START - 5.0, end=START - 1.0)[-10:]
-    assert (await read(cluster("n1", 1.0) + before)).usage.gaps == []
+    (gap,) = usage.gaps
+    assert "no pod of the run" in gap
 
 
 async def test_what_is_measured_beside_a_trial_may_be_on_nodes_of_its_own() -> None:
-    wanted = TrialWindow(
-        "default", "demo", "demo-trial-001", WANTED.window, beside="demo-trial-002"
-    )
+    wanted = replace(WANTED, beside="demo-trial-002")
     labels = {"server": "flask", "trial": "demo-trial-002", "node": "n2"}
     beside = list(pod("demo-server-flask-1", "server", cores=1.0, labels=labels))
     answers = {
         "laptime_node_clock_seconds": [clock()],
-        "laptime_pod_cpu_seconds_total|": cluster("n1", 1.0) + beside,
+        "laptime_pod_cpu_seconds_total|": cluster(HERE, 1.0) + beside,
         "laptime_node_cpus": list(node(all_pods=1.5)),
     }
     readings = await trial_readings(FakePrometheus(answers), wanted, "axum", "laptime", NODES)
@@ -99,14 +96,16 @@ async def test_what_is_measured_beside_a_trial_may_be_on_nodes_of_its_own() -> N
 
 
 async def test_the_kubelets_of_another_cluster_tell_of_other_pods() -> None:
-    def kubelet(where: str, name: str, cores: float) -> dict[str, Any]:
+    def kubelet(
+        where: str, name: str, cores: float, end: float = LENGTH + 60.0
+    ) -> dict[str, Any]:
         labels = {"namespace": "default", "pod": f"demo-server-axum-{name}", "node": where}
         return one_series(
             "container_cpu_usage_seconds_total",
             lambda at: cores * (at + 100),
             labels,
             start=START - 60.0,
-            end=START + LENGTH + 60.0,
+            end=START + end,
             step=10.0,
         )
 
@@ -116,11 +115,15 @@ async def test_the_kubelets_of_another_cluster_tell_of_other_pods() -> None:
     (axum,) = usage.components
     assert (axum.pods, axum.nodes) == (1, ["n1"])
     assert SAID in usage.gaps
+    # One that was gone before the trial is not of it.
+    pods[1] = kubelet("west", "5d86cdc77c-abcde", 3.0, end=-1.0)
+    usage = (await read([], container_cpu_usage_seconds_total=pods)).usage
+    assert SAID not in usage.gaps
 
 
 async def test_tiers_of_another_cluster_say_nothing_of_this_one() -> None:
-    def postgres(where: str, rate: float) -> Matrix:
-        labels = {"component": "postgres", "node": where, "pod": f"demo-postgres-{where}"}
+    def postgres(where: Mapping[str, str], rate: float) -> Matrix:
+        labels = {"component": "postgres", "pod": f"demo-postgres-{where['node']}", **where}
         name = "laptime_postgres_statements_total"
         return [
             one_series("laptime_postgres_up", lambda _: 1.0, labels),
@@ -128,13 +131,13 @@ async def test_tiers_of_another_cluster_say_nothing_of_this_one() -> None:
             one_series("laptime_postgres_max_connections", lambda _: rate, labels),
         ]
 
-    said = {"haproxy_backend": postgres("n1", 100.0) + postgres("west", 900.0)}
-    readings = await read(cluster("n1", 1.0), **said)
+    said = {"haproxy_backend": postgres(HERE, 100.0) + postgres(ELSEWHERE, 900.0)}
+    readings = await read(cluster(HERE, 1.0), **said)
     assert readings.tiers is not None
     assert readings.tiers.database is not None
     assert readings.tiers.database.statements == pytest.approx(1000.0)
     assert readings.tiers.database.max_connections == 100
-    assert readings.usage.gaps == [SAID]
+    assert readings.usage.gaps == []
 
 
 async def test_everything_that_is_asked_for_has_the_matchers() -> None:
@@ -153,7 +156,7 @@ async def test_everything_that_is_asked_for_has_the_matchers() -> None:
         (promql,) = parse_qs(request.content.decode())["query"]
         asked.append(promql)
         pods = with_pods[0] and "laptime_pod_cpu_cores_peak" in promql
-        found = FakePrometheus({"": cluster("n1", 1.0)}) if pods else answers
+        found = FakePrometheus({"": cluster(HERE, 1.0)}) if pods else answers
         return httpx.Response(200, json=await found(QUERY_PATH, {"query": promql}))
 
     access = PrometheusAccess.from_wire(URL, {"matchers": MATCHERS})

@@ -30,7 +30,7 @@ QUICK = Patience(settle_seconds=0.01, late_seconds=0.5, again_seconds=0.01, unre
 PATIENT = replace(QUICK, unreachable_seconds=60.0)
 """For what comes back: a machine that is busy may take long between two questions."""
 LENGTH = 10.0
-LABELS = {"server": "s0", "trial": "demo-trial-001"}
+LABELS = {"server": "s0", "trial": "demo-trial-001", "run_uid": "6f1c"}
 
 
 def result(end: datetime, **more: Any) -> TrialResult:

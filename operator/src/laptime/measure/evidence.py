@@ -12,7 +12,7 @@ from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
     TrialWindow,
-    on_nodes,
+    of_run,
     query_samples,
     selector,
 )
@@ -46,18 +46,18 @@ _METRICS = (
 
 
 async def tier_evidence(
-    query: Query, wanted: TrialWindow, server: str, pool: str, nodes: Collection[str] = ()
+    query: Query, wanted: TrialWindow, server: str, pool: str
 ) -> tuple[TierEvidence, list[str]]:
     """Return what the tiers of a run said in the window of a trial, and what is missing, in words.
 
     `pool` is the name in PgBouncer of the pool of the `server`. Of a tier that answered too seldom
-    there is nothing, nor of those on other nodes than `nodes`, where any are known.
+    there is nothing.
 
     Raises:
         PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
     """
     found = await query_samples(query, evidence_query(wanted), wanted.window)
-    found, foreign = on_nodes(found, nodes, wanted)
+    found, gaps = of_run(found, wanted)
     by_metric: dict[str, list[tuple[Labels, Series]]] = defaultdict(list)
     for labels, series in found:
         by_metric[labels["__name__"]].append((labels, series))
@@ -72,7 +72,7 @@ async def tier_evidence(
         pool=None if "PgBouncer" in seldom else _pool(by_metric, window, pool),
         database=None if "Postgres" in seldom else _database(by_metric, window),
     )
-    return evidence, foreign + sorted(seldom.values())
+    return evidence, gaps + sorted(seldom.values())
 
 
 def evidence_query(wanted: TrialWindow) -> str:

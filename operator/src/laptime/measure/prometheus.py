@@ -28,9 +28,11 @@ from laptime.api.usage import (
 from laptime.measure.clocks import Clocks
 from laptime.measure.processes import PROCESS_METRICS, Processes
 from laptime.measure.promql import (
+    RUN_UID,
     Query,
     TrialWindow,
     any_of,
+    of_run,
     on_nodes,
     query_samples,
     selector,
@@ -146,24 +148,26 @@ async def trial_usage(
     """
     found = await query_samples(query, agent_query(wanted), wanted.window)
     clocks = clocks or Clocks()
-    ours, foreign = on_nodes(clocks.in_the_windows_time(found), clocks.asked, wanted)
-    of_run = _pods_of_agent(ours)
-    own = {name: pod for name, pod in of_run.items() if pod.trial in ("", wanted.trial)}
+    ours, without_uid = of_run(clocks.in_the_windows_time(found), wanted)
+    pods = _pods_of_agent(ours)
+    own = {name: pod for name, pod in pods.items() if pod.trial in ("", wanted.trial)}
+    foreign: list[str] = []
+    seen: set[str] = set()
     if any("cpu" in pod.series for pod in own.values()):
         usage = _usage(wanted, own, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
         seen = {pod.node for pod in own.values() if pod.node}
     else:
-        usage, more = await _usage_of_kubelet(query, wanted, clocks.asked)
-        foreign, seen = foreign or more, set()
-    usage = await _with_nodes(query, wanted, usage, seen, of_run, clocks)
-    return usage.missing(foreign)
+        usage, foreign = await _usage_of_kubelet(query, wanted, clocks.asked)
+    why = without_uid or [not_watched(wanted.namespace)]
+    usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, why)
+    return usage.missing(without_uid + foreign)
 
 
 def not_watched(namespace: str) -> str:
-    """Return that the agents tell of nodes and of no pod of a namespace, and where to look."""
+    """Return that the agents tell of nodes and of no pod of the run, and where to look."""
     return (
-        f"the agents tell of the nodes and of no pod in namespace {namespace}: see whether "
-        "watching.namespaces of the chart names it (docs/watching.md)"
+        "the agents tell of the nodes and of no pod of the run: see whether watching.namespaces of "
+        f"the chart names namespace {namespace} (docs/watching.md)"
     )
 
 
@@ -205,7 +209,7 @@ def neighbours_query(nodes: Iterable[str], wanted: TrialWindow) -> str:
         "__name__": ("=~", "|".join(_NEIGHBOURS)),
         "namespace": ("=", wanted.namespace),
         "node": ("=~", any_of(nodes)),
-        "run": ("!=", wanted.run),
+        RUN_UID: ("!=", wanted.uid),
     }
     return selector(labels)
 
@@ -321,15 +325,16 @@ async def _with_nodes(
     wanted: TrialWindow,
     usage: TrialUsage,
     seen: set[str],
-    of_run: Mapping[str, _Pod],
+    pods: Mapping[str, _Pod],
     clocks: Clocks,
+    not_told: list[str],
 ) -> TrialUsage:
     """Return what the pods of a trial used together with what their nodes did.
 
     `seen` are the nodes on which the agents saw pods of the trial. Agents tell of each node, but of
     the pods of some namespaces alone: so a node is judged too of which nobody knows what the run
-    used there, and what others used there is not known then. Pods of the run are of the trial
-    beside it too.
+    used there, and what others used there is not known then; where nobody told of any pod,
+    `not_told` is why. `pods` are those of the run, of the trial beside it too.
     """
     nodes = sorted(seen | set(clocks.asked))
     if not nodes:
@@ -341,7 +346,7 @@ async def _with_nodes(
     if not by_node and not seen:
         return usage
     if usage.source is Source.NOBODY:
-        usage = usage.model_copy(update={"gaps": [not_watched(wanted.namespace)]})
+        usage = usage.model_copy(update={"gaps": not_told})
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     if seen:
         gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
@@ -357,7 +362,7 @@ async def _with_nodes(
             name,
             by_node[name],
             wanted.window,
-            _own_cpu(name, of_run, wanted.window) if name in seen else None,
+            _own_cpu(name, pods, wanted.window) if name in seen else None,
         ).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
@@ -369,7 +374,7 @@ async def _with_nodes(
     ]
     return usage.model_copy(
         update={
-            "nodes": await _with_neighbours(query, wanted, read, clocks),
+            "nodes": await _with_neighbours(query, wanted, read, pods, clocks),
             "gaps": [*usage.gaps, *gaps],
             "complete": usage.complete and not gaps,
         }
@@ -377,9 +382,16 @@ async def _with_nodes(
 
 
 async def _with_neighbours(
-    query: Query, wanted: TrialWindow, nodes: list[NodeUsage], clocks: Clocks
+    query: Query,
+    wanted: TrialWindow,
+    nodes: list[NodeUsage],
+    own: Collection[str],
+    clocks: Clocks,
 ) -> list[NodeUsage]:
-    """Return the nodes, those whose agents tell of other pods with the names of some."""
+    """Return the nodes, those whose agents tell of other pods with the names of some.
+
+    Of `own` pods an agent of an older version, which was there before, may not have told the run.
+    """
     told = [one.node for one in nodes if one.other_pods_cores is not None]
     if not told:
         return nodes
@@ -387,7 +399,7 @@ async def _with_neighbours(
     series: dict[tuple[str, str], Series] = {}
     for labels, one in clocks.in_the_windows_time(found):
         # The query asks for no others; what is stored must not hang on that alone.
-        if labels.get("namespace") == wanted.namespace:
+        if labels.get("namespace") == wanted.namespace and labels["pod"] not in own:
             key = labels["node"], labels["pod"]
             series[key] = one.merged(series[key]) if key in series else one
     return [

@@ -17,6 +17,9 @@ Query = Callable[[str, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
 
 QUERY_PATH = "/api/v1/query"
 
+RUN_UID = "run_uid"
+"""The label that says of which run a pod is."""
+
 AGENT_MARGIN_SECONDS = 5.0
 """How far beyond the window samples are asked for: the ends need a sample on each side."""
 
@@ -37,11 +40,13 @@ class TrialWindow:
     """Whose figures are wanted: one trial of a run and its measured phase.
 
     Raises:
-        ValueError: a name is none that Kubernetes allows.
+        ValueError: a name, or the uid, is none that Kubernetes allows.
     """
 
     namespace: str
     run: str
+    uid: str
+    """Of the run, which its pods say as well: its name a pod of anybody can have."""
     trial: str
     window: Window
     until: float | None = None
@@ -57,7 +62,7 @@ class TrialWindow:
         return Window(self.window.start, max(self.window.end, self.until or self.window.end))
 
     def __post_init__(self) -> None:
-        for name in (self.namespace, self.run, self.trial, self.beside or self.trial):
+        for name in (self.namespace, self.run, self.uid, self.trial, self.beside or self.trial):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of an object")
 
@@ -133,21 +138,44 @@ async def _piece(
     return [(plain_tree(one["metric"]), one["values"]) for one in data["result"]]
 
 
+def of_run(
+    found: Iterable[tuple[Mapping[str, str], Series]], wanted: TrialWindow
+) -> tuple[list[tuple[Mapping[str, str], Series]], list[str]]:
+    """Return the samples of pods with the uid of a run, and the gap where some have no uid.
+
+    Its name says nothing: other pods can have it as a label, and another run, of a cluster whose
+    series are here too, or of before.
+    """
+    kept, without = [], False
+    for labels, series in found:
+        if labels.get(RUN_UID) == wanted.uid:
+            kept.append((labels, series))
+        elif RUN_UID not in labels:
+            without = without or series.covered(wanted.window) > 0.0
+    if not without:
+        return kept, []
+    return kept, [
+        f"Prometheus has samples of pods of a run of this name without the label {RUN_UID}, which "
+        "says of which run they are. They are left out: agents of an older version do not say it, "
+        "nor does a scrape configuration that does not take it (docs/watching.md)"
+    ]
+
+
 def on_nodes(
     found: Iterable[tuple[Mapping[str, str], Series]], nodes: Collection[str], wanted: TrialWindow
 ) -> tuple[list[tuple[Mapping[str, str], Series]], list[str]]:
     """Return the samples of pods without those on other nodes than a trial ran on, and the gap.
 
-    Names of runs are those of one cluster, and a Prometheus of several has the pods of each. What
-    runs beside the trial may be elsewhere; where it is not known where the trial ran, all are kept.
+    For pods that are known by their names alone, as to kubelets: names of runs are those of one
+    cluster, and a Prometheus of several has the pods of each. Where it is not known where the trial
+    ran, all are kept.
     """
     if not nodes:
         return list(found), []
     kept, foreign = [], set()
     for labels, series in found:
         node = labels.get("node")
-        beside = wanted.beside is not None and labels.get("trial") == wanted.beside
-        if not node or node in nodes or beside:
+        if not node or node in nodes:
             kept.append((labels, series))
         elif series.covered(wanted.window) > 0.0:
             foreign.add(node)

@@ -31,7 +31,7 @@ async def trial_readings(
     asked = replace(wanted, window=clocks.in_prometheus_time(wanted.window))
     usage, (tiers, gaps) = await asyncio.gather(
         trial_usage(query, wanted, clocks),
-        tier_evidence(query, asked, server, pool, clocks.asked),
+        tier_evidence(query, asked, server, pool),
     )
     return TrialReadings(trial=wanted.trial, usage=usage.missing(gaps), tiers=tiers)
 

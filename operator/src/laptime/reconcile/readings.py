@@ -145,6 +145,7 @@ class ReadingsDesk:
         wanted = TrialWindow(
             run.namespace,
             run.name,
+            run.uid,
             result.attempt_name,
             window,
             until=last.timestamp(),
