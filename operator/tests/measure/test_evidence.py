@@ -301,5 +301,26 @@ async def test_where_nobody_says_of_which_run_a_tier_is_that_is_said() -> None:
     assert readings.tiers.pool is None
 
 
+async def test_one_sample_without_the_uid_is_enough_for_it_to_be_said() -> None:
+    labels = {**POOL, "run_uid": ""}
+    series = [
+        one_series(f"laptime_pgbouncer_{name}", lambda _: 2.0, labels, step=15.0, phase=10.0)
+        for name in ("servers_active", "clients_waiting")
+    ]
+    assert [len(one["values"]) for one in series] == [1, 1]
+    found, gaps = await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "l")
+    assert (found.pool, gaps) == (None, [WITHOUT_UID])
+
+
+async def test_what_does_not_say_which_pod_it_is_of_is_not_taken_for_one_of_the_run() -> None:
+    ours = growing("laptime_postgres_statements_total", 5000.0)
+    other = growing("laptime_postgres_statements_total", 1.0, run_uid="")
+    series = [*scrapes("postgres", lambda _: True), ours, other]
+    found, gaps = await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum", "l")
+    assert gaps == [WITHOUT_UID]
+    assert found.database is not None
+    assert found.database.statements == pytest.approx(50_000.0)
+
+
 def test_the_query_is_about_this_run() -> None:
     assert 'namespace="default",run="demo"}' in evidence_query(WANTED)

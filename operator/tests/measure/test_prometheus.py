@@ -822,19 +822,98 @@ async def test_of_an_agent_that_does_not_tell_of_which_run_pods_are_nothing_is_t
     assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
 
 
-async def test_where_agents_are_upgraded_in_a_trial_no_pod_of_the_run_is_a_neighbour() -> None:
-    before = list(pod(NAME, "server", cores=0.3, labels=WITHOUT, end=START + 3.4))
-    after = list(pod(NAME, "server", cores=0.3, labels=TRIAL, start=START + 3.0))
-    cpu = [one for one in before if one["metric"]["__name__"] == PODS]
+async def test_where_no_nodes_are_known_it_is_not_said_that_nobody_has_a_sample() -> None:
+    pods = list(pod(NAME, "server", cores=0.3, labels=WITHOUT))
+    assert (await trial_usage(FakePrometheus({PODS: pods}), WANTED)).gaps == [WITHOUT_UID]
+
+
+async def upgraded(end: float, start: float, *more: dict[str, Any]) -> TrialUsage:
+    """Return what is read where an agent told of a server until `end`, and one with uids since."""
+    before = list(pod(NAME, "server", cores=0.3, labels=WITHOUT, end=START + end))
+    after = list(pod(NAME, "server", cores=0.3, labels=TRIAL, start=START + start))
+    cpu = [one for one in (*before, *more) if one["metric"]["__name__"] == PODS]
     calm = list(node(all_pods=0.3))
-    answers = {NAMES: cpu, PODS: before + after, NODES: calm}
-    usage = await trial_usage(FakePrometheus(answers), WANTED, ON_N1)
-    assert usage.gaps == [f"{NAME}: no samples for 3.4 s of the 10.0 s", WITHOUT_UID]
+    answers = {NAMES: cpu, PODS: [*before, *after, *more], NODES: calm}
+    return await trial_usage(FakePrometheus(answers), WANTED, ON_N1)
+
+
+@pytest.mark.parametrize(
+    ("end", "start", "gaps"),
+    [
+        (3.4, 3.0, []),
+        (3.4, 7.0, [f"{NAME}: 4.0 s without a sample"]),
+        # The new one comes when the trial is over.
+        (8.4, 12.0, [f"{NAME}: 4.0 s without a sample"]),
+    ],
+)
+async def test_where_agents_are_upgraded_in_a_trial_a_pod_of_the_run_is_one_and_no_neighbour(
+    end: float, start: float, gaps: list[str]
+) -> None:
+    usage = await upgraded(end, start)
+    assert (usage.source, usage.gaps, usage.complete) == (Source.AGENT, gaps, not gaps)
     (axum,) = usage.components
+    assert axum.pods == 1
     assert axum.cores_mean == pytest.approx(0.3)
     (one,) = usage.nodes
     assert one.other_pods_cores == pytest.approx(0.0)
     assert one.neighbours == []
+
+
+@pytest.mark.parametrize("labels", [{"pod": "web"}, {"node": "n2"}])
+async def test_no_other_pod_is_one_of_the_run_because_agents_are_upgraded(
+    labels: dict[str, str],
+) -> None:
+    same = {**WITHOUT, "namespace": "default", "run": "demo", "pod": NAME, "node": "n1"}
+    other = one_series(PODS, lambda t: 100 + t, {**same, **labels})
+    usage = await upgraded(3.4, 3.0, other)
+    assert usage.gaps == [WITHOUT_UID]
+    (axum,) = usage.components
+    assert (axum.component, axum.pods) == ("server", 1)
+    assert axum.cores_mean == pytest.approx(0.3)
+
+
+async def test_where_a_pod_is_not_known_to_be_of_the_run_nobody_knows_what_others_used() -> None:
+    """It may be the server, which was gone before the new agent came."""
+    tier = [
+        one
+        for labels, when in (({"run_uid": ""}, {"end": START + 8.4}), ({}, {"start": START + 8.0}))
+        for one in pod("demo-postgres-1-b", "postgres", cores=0.1, labels=labels, **when)
+    ]
+    gone = list(pod(NAME, "server", cores=0.5, labels=WITHOUT, end=START + 10.4))
+    calm = list(node(steal=0.0, all_pods=0.6))
+    usage = await trial_usage(FakePrometheus({PODS: tier + gone, NODES: calm}), WANTED, ON_N1)
+    assert usage.gaps == [WITHOUT_UID]
+    assert [one.component for one in usage.components] == ["postgres"]
+    (one,) = usage.nodes
+    assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+async def test_who_is_told_of_only_after_a_trial_was_seen_by_nobody_in_it() -> None:
+    """As where agents begin to watch the namespace."""
+    pods = server(start=START + LENGTH + 1.0)
+    usage = await trial_usage(FakePrometheus({PODS: pods, NODES: CALM}), WANTED, ON_N1)
+    assert (usage.source, usage.components) == (Source.NOBODY, [])
+    (gap,) = usage.gaps
+    assert "of no pod of the run" in gap
+    (one,) = usage.nodes
+    assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
+    # The kubelet may have been watching all the time.
+    labels = {"namespace": "default", "pod": "demo-server-axum-5d86cdc77c-2gp5l"}
+    begin, end = START - 60.0, START + LENGTH + 60.0
+    told = [one_series(KUBELET, lambda t: 1.5 * (t + 100), labels, start=begin, end=end)]
+    answers = FakePrometheus({PODS: pods, NODES: CALM, KUBELET: told})
+    assert (await trial_usage(answers, WANTED, ON_N1)).source is Source.KUBELET
+
+
+async def test_who_is_told_of_from_later_on_may_have_used_before_what_others_seem_to() -> None:
+    usage = await trial_usage(
+        FakePrometheus({PODS: server(start=START + 3.0), NODES: CALM}), WANTED, ON_N1
+    )
+    assert usage.gaps == ["demo-server-axum-1-a: no samples for 3.4 s of the 10.0 s"]
+    (one,) = usage.nodes
+    assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
 
 
 async def test_beside_the_kubelets_figures_of_pods_stand_the_agents_of_their_nodes() -> None:

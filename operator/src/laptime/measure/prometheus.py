@@ -150,16 +150,18 @@ async def trial_usage(
     clocks = clocks or Clocks()
     ours, without_uid = of_run(clocks.in_the_windows_time(found), wanted)
     pods = _pods_of_agent(ours)
-    own = {name: pod for name, pod in pods.items() if pod.trial in ("", wanted.trial)}
+    own = {
+        name: pod
+        for name, pod in _there(pods, wanted.window).items()
+        if pod.trial in ("", wanted.trial)
+    }
     foreign: list[str] = []
-    seen: set[str] = set()
-    if any("cpu" in pod.series for pod in own.values()):
+    if own:
         usage = _usage(wanted, own, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
-        seen = {pod.node for pod in own.values() if pod.node}
     else:
-        usage, foreign = await _usage_of_kubelet(query, wanted, clocks.asked)
-    why = without_uid or [not_watched(wanted.namespace)]
-    usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, why)
+        usage, foreign = await _usage_of_kubelet(query, wanted, clocks.asked, without_uid)
+    seen = {pod.node for pod in own.values() if pod.node}
+    usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, without_uid)
     return usage.missing(without_uid + foreign)
 
 
@@ -305,18 +307,18 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
 
 
 async def _usage_of_kubelet(
-    query: Query, wanted: TrialWindow, nodes: Collection[str]
+    query: Query, wanted: TrialWindow, nodes: Collection[str], without_uid: list[str]
 ) -> tuple[TrialUsage, list[str]]:
     """Return what the kubelets tell of the pods on these nodes, and what was left out, in words."""
     found = await query_samples(query, kubelet_query(wanted), wanted.window, KUBELET_MARGIN_SECONDS)
     of_trial = [one for one in found if component_of_pod(one[0]["pod"], wanted) is not None]
     ours, foreign = on_nodes(of_trial, nodes, wanted)
-    pods = _pods_of_kubelet(ours, wanted)
-    if any("cpu" in pod.series for pod in pods.values()):
+    pods = _there(_pods_of_kubelet(ours, wanted), wanted.window)
+    if pods:
         gaps = ["only the kubelet's figures"]
         usage = _usage(wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, gaps)
         return usage, foreign
-    gaps = ["neither the agent nor the kubelet has a sample of this window"]
+    gaps = without_uid or ["neither the agent nor the kubelet has a sample of this window"]
     return TrialUsage(source=Source.NOBODY, complete=False, gaps=gaps), foreign
 
 
@@ -327,14 +329,15 @@ async def _with_nodes(
     seen: set[str],
     pods: Mapping[str, _Pod],
     clocks: Clocks,
-    not_told: list[str],
+    without_uid: list[str],
 ) -> TrialUsage:
     """Return what the pods of a trial used together with what their nodes did.
 
     `seen` are the nodes on which the agents saw pods of the trial. Agents tell of each node, but of
     the pods of some namespaces alone: so a node is judged too of which nobody knows what the run
-    used there, and what others used there is not known then; where nobody told of any pod,
-    `not_told` is why. `pods` are those of the run, of the trial beside it too.
+    used there, and what others used there is not known then. Nor is it where there are pods
+    `without_uid`, as that gap says: they may be of the run, or not. `pods` are those of the run, of
+    the trial beside it too.
     """
     nodes = sorted(seen | set(clocks.asked))
     if not nodes:
@@ -346,7 +349,7 @@ async def _with_nodes(
     if not by_node and not seen:
         return usage
     if usage.source is Source.NOBODY:
-        usage = usage.model_copy(update={"gaps": not_told})
+        usage = usage.model_copy(update={"gaps": without_uid or [not_watched(wanted.namespace)]})
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     if seen:
         gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
@@ -362,7 +365,7 @@ async def _with_nodes(
             name,
             by_node[name],
             wanted.window,
-            _own_cpu(name, pods, wanted.window) if name in seen else None,
+            _own_cpu(name, pods, wanted.window) if name in seen and not without_uid else None,
         ).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
@@ -428,10 +431,10 @@ def _usage(
     longest_gap: float,
     gaps: list[str],
 ) -> TrialUsage:
+    """Return what these pods used; of the CPU of each there are samples in the window."""
     parts: dict[tuple[str, str], dict[str, _Pod]] = defaultdict(dict)
     for name, pod in pods.items():
-        if "cpu" in pod.series and pod.series["cpu"].covered(wanted.window) > 0.0:
-            parts[pod.component, pod.server or ""][name] = pod
+        parts[pod.component, pod.server or ""][name] = pod
     of_one = [
         gap
         for part in sorted(parts)
@@ -448,8 +451,8 @@ def _usage(
     return TrialUsage(
         source=source,
         resolution_seconds=resolution,
-        complete=not of_one and bool(parts) and source is Source.AGENT,
-        gaps=[*gaps, *of_one] if parts else [*gaps, "no pod of the run has samples"],
+        complete=not of_one and source is Source.AGENT,
+        gaps=[*gaps, *of_one],
         components=[
             _component(
                 component,
@@ -593,13 +596,25 @@ def _peak(pods: list[_Pod], window: Window) -> float | None:
     return max([together, *of_one])
 
 
+def _there(pods: Mapping[str, _Pod], window: Window) -> dict[str, _Pod]:
+    """Return the pods whose use of CPU is known of some part of a window."""
+    return {
+        name: pod
+        for name, pod in pods.items()
+        if "cpu" in pod.series and pod.series["cpu"].covered(window) > 0.0
+    }
+
+
 def _own_cpu(node: str, pods: Mapping[str, _Pod], window: Window) -> float | None:
-    """Return the CPU time of the run's pods on a node in seconds, exporters included."""
-    there = [
-        pod.series["cpu"]
-        for pod in pods.values()
-        if pod.node == node and "cpu" in pod.series and pod.series["cpu"].covered(window) > 0.0
-    ]
+    """Return the CPU time of the run's pods on a node in seconds, exporters included.
+
+    None where one is told of from later in the window on: what it used before, which the node has
+    counted, would be guessed from what it used then.
+    """
+    there = [pod.series["cpu"] for pod in _there(pods, window).values() if pod.node == node]
+    latest = window.start + MISSING_SHARE * window.seconds
+    if any(one.times[0] > latest for one in there):
+        return None
     used = [increase(one, window) for one in there]
     known = [one for one in used if one is not None]
     return sum(known) if len(known) == len(used) else None

@@ -141,17 +141,24 @@ async def _piece(
 def of_run(
     found: Iterable[tuple[Mapping[str, str], Series]], wanted: TrialWindow
 ) -> tuple[list[tuple[Mapping[str, str], Series]], list[str]]:
-    """Return the samples of pods with the uid of a run, and the gap where some have no uid.
+    """Return the samples of pods with the uid of a run, and the gap where others have no uid.
 
     Its name says nothing: other pods can have it as a label, and another run, of a cluster whose
-    series are here too, or of before.
+    series are here too, or of before. A pod that one agent tells of with its uid and one of an
+    older version without, as when they are upgraded in a trial, is one pod.
     """
+    every = list(found)
+    own = {_where(labels) for labels, _ in every if labels.get(RUN_UID) == wanted.uid} - {None}
     kept, without = [], False
-    for labels, series in found:
-        if labels.get(RUN_UID) == wanted.uid:
+    for labels, series in every:
+        if labels.get(RUN_UID) == wanted.uid or (RUN_UID not in labels and _where(labels) in own):
             kept.append((labels, series))
         elif RUN_UID not in labels:
-            without = without or series.covered(wanted.window) > 0.0
+            # One sample in the window covers nothing of it.
+            without = without or bool(
+                series.covered(wanted.window)
+                or series.within(wanted.window.start, wanted.window.end)
+            )
     if not without:
         return kept, []
     return kept, [
@@ -159,6 +166,12 @@ def of_run(
         "says of which run they are. They are left out: agents of an older version do not say it, "
         "nor does a scrape configuration that does not take it (docs/watching.md)"
     ]
+
+
+def _where(labels: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return which pod series are of, without its run; None where they do not say it."""
+    found = tuple(labels.get(name, "") for name in ("namespace", "pod", "node"))
+    return found if all(found) else None
 
 
 def on_nodes(
