@@ -192,21 +192,21 @@ def test_pods_of_runs_cannot_claim_to_be_others_nor_flood(render: Any) -> None:
 
 
 def test_of_which_run_a_pod_is_its_labels_say_and_no_sample_of_it(render: Any) -> None:
-    """A sample may say what its target has no label for: so a target must have this one."""
+    """A sample may say what its target has no label for: so a target must have these."""
     rendered = render(monitors={"enabled": True})
     jobs = _jobs(rendered)
     of_pods = "__meta_kubernetes_pod_label_laptime_dev_"
-    both = [f"{of_pods}run", f"{of_pods}run_uid"]
+    needed = [f"{of_pods}{label}" for label in ("run", "run_uid", "component")]
     for name in ("laptime-runs", "laptime-haproxy"):
         (discovery,) = jobs[name]["kubernetes_sd_configs"]
         assert discovery["selectors"][0]["label"].split(",")[0] == "laptime.dev/run-uid"
-        kept = {"regex": ".+;.+", "action": "keep"}
-        assert {"source_labels": both, **kept} in jobs[name]["relabel_configs"]
+        kept = {"regex": ".+;.+;.+", "action": "keep"}
+        assert {"source_labels": needed, **kept} in jobs[name]["relabel_configs"]
         monitor = rendered.find("PodMonitor", name)["spec"]
         has, _ = monitor["selector"]["matchExpressions"]
         assert has == {"key": "laptime.dev/run-uid", "operator": "Exists"}
         (endpoint,) = monitor["podMetricsEndpoints"]
-        assert {"sourceLabels": both, **kept} in endpoint["relabelings"]
+        assert {"sourceLabels": needed, **kept} in endpoint["relabelings"]
         for rules in (jobs[name]["relabel_configs"], endpoint["relabelings"]):
             (taken,) = (one["regex"] for one in rules if one.get("action") == "labelmap")
             for label in ("run", "run_uid", "component", "server", "load", "trial"):

@@ -27,12 +27,12 @@ label_value_length_limit: 500
 {{- end }}
 
 {{/*
-What every scrape of a run's pod shares: the pod's labels under the agent's names for them. A pod without a uid
-of a run, or without its name, could say them itself, since it has no label that they would stand against.
+What every scrape of a run's pod shares: the pod's labels under the agent's names for them. A pod that lacks one of those
+that all pods of runs have could say it itself, since it has no label that this would stand against.
 */}}
 {{- define "laptime.runRelabeling" -}}
-- source_labels: [__meta_kubernetes_pod_label_laptime_dev_run, __meta_kubernetes_pod_label_laptime_dev_run_uid]
-  regex: .+;.+
+- source_labels: [__meta_kubernetes_pod_label_laptime_dev_run, __meta_kubernetes_pod_label_laptime_dev_run_uid, __meta_kubernetes_pod_label_laptime_dev_component]
+  regex: .+;.+;.+
   action: keep
 - source_labels: [__meta_kubernetes_pod_container_port_name]
   regex: metrics

@@ -12,6 +12,7 @@ LENGTH = 10.0
 UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
 """Of the run."""
 _OF_NOBODYS_RUN = ("laptime_node_", "laptime_neighbour_", "container_")
+_TIERS = ("haproxy", "pgbouncer", "postgres")
 WITHOUT_UID = (
     "Prometheus has samples of pods of a run of this name without the label run_uid, which says of "
     "which run they are. They are left out: agents of an older version do not say it, nor does a "
@@ -34,14 +35,17 @@ def one_series(
 ) -> dict[str, Any]:
     """Return a series with a sample each second, a function of the time since START.
 
-    Pods of runs say the uid of the run, unless `labels` have another one: none is "", which is no
-    label. `without` leaves the samples between two moments (since START) out.
+    Pods of runs say the uid of the run, and those of tiers which they are, unless `labels` have
+    another one: none is "", which is no label. `without` leaves the samples between two moments
+    (since START) out.
     """
     count = int((end - start - phase) / step) + 1
     times = [start + phase + number * step for number in range(count)]
     if without is not None:
         times = [one for one in times if not without[0] < one - START < without[1]]
     own = {} if name.startswith(_OF_NOBODYS_RUN) else {"run_uid": UID}
+    tier = name.removeprefix("laptime_").partition("_")[0]
+    own |= {"component": tier} if tier in _TIERS else {}
     every = {"__name__": name, **own, **labels}
     return {
         "metric": {label: value for label, value in every.items() if value},

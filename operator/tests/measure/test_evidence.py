@@ -322,5 +322,52 @@ async def test_what_does_not_say_which_pod_it_is_of_is_not_taken_for_one_of_the_
     assert found.database.statements == pytest.approx(50_000.0)
 
 
+async def test_what_a_pod_of_the_run_says_in_place_of_a_tier_does_not_count() -> None:
+    """Only of servers and tiers a second pod is looked for."""
+    other = {"component": "upstream"}
+    series = [
+        *scrapes("postgres", lambda _: True),
+        growing("laptime_postgres_statements_total", 5000.0),
+        constant("laptime_postgres_up", 0.0, **other),
+        growing("laptime_postgres_statements_total", 1.0, **other),
+        constant("laptime_pgbouncer_servers_active", 1, **{**POOL, **other}),
+        constant("laptime_pgbouncer_clients_waiting", 500, **{**POOL, **other}),
+        constant("haproxy_backend_current_queue", 500, proxy="server-axum", **other),
+        constant("haproxy_backend_current_sessions", 500, proxy="server-axum", **other),
+    ]
+    found = await said(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
+    assert found.database is not None
+    assert found.database.statements == pytest.approx(50_000.0)
+    assert (found.pool, found.proxy) == (None, None)
+
+
+ON_N1 = {"namespace": "default", "pod": "demo-postgres-1-b", "node": "n1"}
+
+
+async def test_a_counter_that_is_not_known_of_the_whole_window_is_not_guessed() -> None:
+    """Of a load that changes the rest says little, and a guard lets a trial fail by it."""
+
+    def counted(uid: str, **options: Any) -> dict[str, Any]:
+        # Half as many in the second half.
+        return one_series(
+            "laptime_postgres_statements_total",
+            lambda t: 1000 * min(t, 5.0) + 500 * max(0.0, t - 5.0),
+            {**ON_N1, "run_uid": uid},
+            **options,
+        )
+
+    late = counted(UID, start=START + 3.0)
+    up = scrapes("postgres", lambda _: True)
+    found = await said(FakePrometheus({"postgres": [*up, late]}), WANTED, "axum", "laptime")
+    assert found.database is not None
+    assert found.database.statements is None
+    # With what was said of the same pod before its uid was.
+    before = counted("", end=START + 3.4)
+    series = [*up, late, before]
+    found = await said(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
+    assert found.database is not None
+    assert found.database.statements == pytest.approx(7500.0)
+
+
 def test_the_query_is_about_this_run() -> None:
     assert 'namespace="default",run="demo"}' in evidence_query(WANTED)

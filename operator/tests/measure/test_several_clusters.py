@@ -96,9 +96,7 @@ async def test_what_is_measured_beside_a_trial_may_be_on_nodes_of_its_own() -> N
 
 
 async def test_the_kubelets_of_another_cluster_tell_of_other_pods() -> None:
-    def kubelet(
-        where: str, name: str, cores: float, end: float = LENGTH + 60.0
-    ) -> dict[str, Any]:
+    def kubelet(where: str, name: str, cores: float, end: float = LENGTH + 60.0) -> dict[str, Any]:
         labels = {"namespace": "default", "pod": f"demo-server-axum-{name}", "node": where}
         return one_series(
             "container_cpu_usage_seconds_total",

@@ -8,6 +8,7 @@ from functools import reduce
 from statistics import fmean
 
 from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
+from laptime.measure.prometheus import MISSING_SHARE
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -57,9 +58,9 @@ async def tier_evidence(
         PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
     """
     found = await query_samples(query, evidence_query(wanted), wanted.window)
-    found, gaps = of_run(found, wanted)
+    ours, gaps = of_run(found, wanted)
     by_metric: dict[str, list[tuple[Labels, Series]]] = defaultdict(list)
-    for labels, series in found:
+    for labels, series in filter(_of_its_tier, ours):
         by_metric[labels["__name__"]].append((labels, series))
     window = wanted.window
     asked = {tier: _asked(by_metric.get(up, [])) for tier, up in _UP.items()}
@@ -86,6 +87,13 @@ def evidence_query(wanted: TrialWindow) -> str:
 
 
 _Found = Mapping[str, list[tuple[Labels, Series]]]
+
+
+def _of_its_tier(one: tuple[Labels, Series]) -> bool:
+    """Return whether a pod of that tier says it: another pod of the run can say anything."""
+    labels, _ = one
+    tier = labels["__name__"].removeprefix("laptime_").partition("_")[0]
+    return labels.get("component") == tier
 
 
 def _asked(up: Iterable[tuple[Labels, Series]]) -> dict[float, bool]:
@@ -214,6 +222,14 @@ def _values(found: Iterable[tuple[Labels, Series]], window: Window) -> list[floa
 
 
 def _grown(found: _Found, name: str, window: Window) -> float | None:
-    """Return by how much a counter of a tier grew: it is one, however many jobs scrape it."""
+    """Return by how much a counter of a tier grew: it is one, however many jobs scrape it.
+
+    None where too much of the window has no samples: a guard takes it for exact.
+    """
     every = [series for _, series in found.get(name, [])]
-    return increase(reduce(Series.merged, every), window) if every else None
+    if not every:
+        return None
+    counter = reduce(Series.merged, every)
+    if window.seconds - counter.covered(window) > MISSING_SHARE * window.seconds:
+        return None
+    return increase(counter, window)
