@@ -28,6 +28,7 @@ _SERVED = {
     "configmaps": ("ConfigMap", "/api/v1"),
     "deployments": ("Deployment", "/apis/apps/v1"),
     "endpointslices": ("EndpointSlice", "/apis/discovery.k8s.io/v1"),
+    "events": ("Event", "/api/v1"),
     "jobs": ("Job", "/apis/batch/v1"),
     "limitranges": ("LimitRange", "/api/v1"),
     "networkpolicies": ("NetworkPolicy", "/apis/networking.k8s.io/v1"),

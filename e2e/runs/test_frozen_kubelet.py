@@ -82,3 +82,6 @@ def test_a_kubelet_that_stands_still_costs_no_server_a_trial(
         # The node controller took the node for dead, so that its pods were out of their Services.
         assert results[0]["attempt"] == 2
         assert results[0]["lostAttempts"][0]["reason"] == "NodeLost"
+    if when == "verifying":
+        said = [one for one in cluster.items("events", "") if one["involvedObject"]["name"] == run]
+        assert "NodeSilent" in {one["reason"] for one in said}, said
