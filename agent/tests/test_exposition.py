@@ -204,6 +204,22 @@ def test_whoever_sets_the_nodes_clock_moves_when_it_booted(
     assert after.value - before.value == pytest.approx(0.9, abs=0.1)
 
 
+def test_an_agent_that_is_taken_off_the_cpu_moves_no_boot(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    now, late = time.time, iter([0.3, 0.0, 0.3])
+
+    def slow() -> float:
+        time.sleep(next(late, 0.0))
+        return now()
+
+    monkeypatch.setattr(time, "time", slow)
+    (one,) = samples(exposition)["laptime_node_boot_time_seconds"]
+    booted = now() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert one.value == pytest.approx(booted, abs=0.05)
+
+
 def test_a_peak_has_no_time_of_its_own(sampler: Sampler) -> None:
     sampler.tick(everything=True)
     time.sleep(1.0)

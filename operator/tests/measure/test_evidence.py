@@ -361,6 +361,11 @@ async def test_a_counter_that_is_not_known_of_the_whole_window_is_not_guessed() 
     found = await said(FakePrometheus({"postgres": [*up, late]}), WANTED, "axum", "laptime")
     assert found.database is not None
     assert found.database.statements is None
+    # Who is asked each three seconds says it as well as he can.
+    seldom = counted(UID, start=START + 1.5, step=3.0)
+    found = await said(FakePrometheus({"postgres": [*up, seldom]}), WANTED, "axum", "laptime")
+    assert found.database is not None
+    assert found.database.statements is not None
     # With what was said of the same pod before its uid was.
     before = counted("", end=START + 3.4)
     series = [*up, late, before]

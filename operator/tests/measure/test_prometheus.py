@@ -895,7 +895,7 @@ async def test_who_is_told_of_only_after_a_trial_was_seen_by_nobody_in_it() -> N
     usage = await trial_usage(FakePrometheus({PODS: pods, NODES: CALM}), WANTED, ON_N1)
     assert (usage.source, usage.components) == (Source.NOBODY, [])
     (gap,) = usage.gaps
-    assert "of no pod of the run" in gap
+    assert gap.startswith("the agents tell of pods of the run, and of none of them in this window")
     (one,) = usage.nodes
     assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
     # The kubelet may have been watching all the time.
@@ -914,6 +914,14 @@ async def test_who_is_told_of_from_later_on_may_have_used_before_what_others_see
     (one,) = usage.nodes
     assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
     assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+async def test_who_is_told_of_every_few_seconds_is_told_of_from_the_start() -> None:
+    """A Prometheus of one's own may scrape seldom: then the first sample is as late."""
+    pods = server(start=START + 1.5, step=3.0)
+    usage = await trial_usage(FakePrometheus({PODS: pods, NODES: CALM}), WANTED, ON_N1)
+    (one,) = usage.nodes
+    assert one.others_cores is not None
 
 
 async def test_beside_the_kubelets_figures_of_pods_stand_the_agents_of_their_nodes() -> None:

@@ -17,7 +17,7 @@ from laptime.measure.promql import (
     query_samples,
     selector,
 )
-from laptime.measure.timeseries import Series, Window, increase
+from laptime.measure.timeseries import Series, Window, increase, unseen_ends
 
 Labels = Mapping[str, str]
 
@@ -224,12 +224,12 @@ def _values(found: Iterable[tuple[Labels, Series]], window: Window) -> list[floa
 def _grown(found: _Found, name: str, window: Window) -> float | None:
     """Return by how much a counter of a tier grew: it is one, however many jobs scrape it.
 
-    None where too much of the window has no samples: a guard takes it for exact.
+    None where nobody looked at its start or its end: a guard takes it for exact.
     """
     every = [series for _, series in found.get(name, [])]
     if not every:
         return None
     counter = reduce(Series.merged, every)
-    if window.seconds - counter.covered(window) > MISSING_SHARE * window.seconds:
+    if max(unseen_ends(counter, window)) > MISSING_SHARE * window.seconds:
         return None
     return increase(counter, window)

@@ -47,6 +47,7 @@ from laptime.measure.timeseries import (
     seen_growth,
     spans,
     stood_still,
+    unseen_ends,
 )
 
 KUBELET_MARGIN_SECONDS = 60.0
@@ -55,6 +56,10 @@ AGENT_LONGEST_GAP_SECONDS = 1.5
 GAUGE_LONGEST_GAP_SECONDS = 3.0
 """Memory is read once a second, and scraped once: of a new agent or Prometheus it has no past."""
 KUBELET_LONGEST_GAP_SECONDS = 45.0
+_NOT_IN_TIME = (
+    "the agents tell of pods of the run, and of none of them in this window: scrapes are too far "
+    "apart, or agents came later"
+)
 MISSING_SHARE = 0.02
 """More of a window without samples makes a figure one that something is missing from."""
 
@@ -349,7 +354,8 @@ async def _with_nodes(
     if not by_node and not seen:
         return usage
     if usage.source is Source.NOBODY:
-        usage = usage.model_copy(update={"gaps": without_uid or [not_watched(wanted.namespace)]})
+        why = _NOT_IN_TIME if pods else not_watched(wanted.namespace)
+        usage = usage.model_copy(update={"gaps": without_uid or [why]})
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     if seen:
         gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
@@ -612,8 +618,7 @@ def _own_cpu(node: str, pods: Mapping[str, _Pod], window: Window) -> float | Non
     counted, would be guessed from what it used then.
     """
     there = [pod.series["cpu"] for pod in _there(pods, window).values() if pod.node == node]
-    latest = window.start + MISSING_SHARE * window.seconds
-    if any(one.times[0] > latest for one in there):
+    if any(unseen_ends(one, window)[0] > MISSING_SHARE * window.seconds for one in there):
         return None
     used = [increase(one, window) for one in there]
     known = [one for one in used if one is not None]

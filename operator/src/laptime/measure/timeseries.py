@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,21 @@ class Series:
             self.times[last] if last < len(self.times) else window.end,
         ]
         return max(after - before for before, after in pairwise(times))
+
+
+def unseen_ends(series: Series, window: Window) -> tuple[float, float]:
+    """Return how many seconds at the start and at the end of a window nobody looked.
+
+    Beyond what the samples of the series are apart: where one comes each 15 s the first one may be
+    as late without that anything is missing.
+    """
+    if not series.times:
+        return window.seconds, window.seconds
+    gaps = [after - before for before, after in pairwise(series.times)]
+    apart = median(gaps) if gaps else 0.0
+    before = series.times[0] - window.start
+    after = window.end - series.times[-1]
+    return max(0.0, before - apart), max(0.0, after - apart)
 
 
 def increase(series: Series, window: Window) -> float | None:
