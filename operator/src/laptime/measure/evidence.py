@@ -8,7 +8,6 @@ from functools import reduce
 from statistics import fmean
 
 from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
-from laptime.measure.prometheus import MISSING_SHARE
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -17,7 +16,7 @@ from laptime.measure.promql import (
     query_samples,
     selector,
 )
-from laptime.measure.timeseries import Series, Window, increase, unseen_ends
+from laptime.measure.timeseries import MISSING_SHARE, Series, Window, increase, unseen_ends
 
 Labels = Mapping[str, str]
 

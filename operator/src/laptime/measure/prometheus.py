@@ -38,6 +38,7 @@ from laptime.measure.promql import (
     selector,
 )
 from laptime.measure.timeseries import (
+    MISSING_SHARE,
     Series,
     Window,
     add_to,
@@ -56,12 +57,6 @@ AGENT_LONGEST_GAP_SECONDS = 1.5
 GAUGE_LONGEST_GAP_SECONDS = 3.0
 """Memory is read once a second, and scraped once: of a new agent or Prometheus it has no past."""
 KUBELET_LONGEST_GAP_SECONDS = 45.0
-_NOT_IN_TIME = (
-    "the agents tell of pods of the run, and of none of them in this window: scrapes are too far "
-    "apart, or agents came later"
-)
-MISSING_SHARE = 0.02
-"""More of a window without samples makes a figure one that something is missing from."""
 
 _PERIOD_SECONDS = 0.1
 _EXPORTER = "exporter"
@@ -168,6 +163,12 @@ async def trial_usage(
     seen = {pod.node for pod in own.values() if pod.node}
     usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, without_uid)
     return usage.missing(without_uid + foreign)
+
+
+_NOT_IN_TIME = (
+    "the agents tell of pods of the run, and of none of them in this window: scrapes are too far "
+    "apart, or agents came later"
+)
 
 
 def not_watched(namespace: str) -> str:

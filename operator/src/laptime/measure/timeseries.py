@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+MISSING_SHARE = 0.02
+"""More of a window without samples makes a figure one that something is missing from."""
+
 
 @dataclass(frozen=True)
 class Window:
