@@ -142,6 +142,10 @@ demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, c
 	code=0
 	# What ran before on a cluster of one's own may be somebody else's.
 	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default $(if $(OWN_KUBECONFIG),,--again) || code=$$?
+	# Of a run that lost something there is a page as well; where there is none, it has been said why.
+	name="$$(sed -n 's/^  name: *//p' $(EXAMPLE) | head -n 1)"
+	mkdir -p out
+	$(VENV)/bin/laptime report "$$name" --namespace default --file "$(CURDIR)/out/$$name.html" || [ $$code -ne 0 ]
 	if [ -z "$(OWN_KUBECONFIG)" ]; then
 		if [ -f "$(GRAFANA_ARCHIVE)" ]; then
 			echo "Grafana, no login needed: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
