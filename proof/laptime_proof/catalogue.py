@@ -175,6 +175,8 @@ LONG = (
     Part("bench-precision", quiet=True),
     Part("bench-statistics"),
     Part("bench-search"),
+    Part("bench-looks"),
+    Part("bench-length"),
     Part("bench-cause", quiet=True),
     Part("bench-cause-fixed", quiet=True),
     Part("bench-servers", quiet=True),

@@ -66,6 +66,19 @@ def test_every_part_of_the_project_is_a_target_of_its_makefile(parts: tuple[Part
     assert set(by_name(parts)) <= targets
 
 
+# They print a table to choose by, and have no goal that they could miss.
+_TABLES = {"bench-history", "bench-between", "bench-outside", "bench-orders"}
+
+
+def test_every_bench_with_a_goal_is_among_the_long_proofs() -> None:
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
+    benches = set(re.findall(r"^(bench-[a-z-]+):", makefile, flags=re.MULTILINE))
+    assert benches - _TABLES == {
+        one.name for one in catalogue.LONG if one.name.startswith("bench-")
+    }
+    assert benches >= _TABLES
+
+
 @pytest.mark.parametrize(
     "part", [one for one in catalogue.TEST if one.reads], ids=lambda one: one.name
 )
