@@ -57,6 +57,30 @@ def test_a_control_that_differs_is_a_false_positive_and_the_verdict_says_so() ->
     assert "was told apart from it under closed: differences of that size are chance" in verdict
 
 
+def test_a_control_that_is_not_told_apart_is_drawn_to_meet_the_baseline() -> None:
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 604.8}
+
+    def script(trial: Trial) -> Outcome:
+        return Outcome(rates[trial.server] * (1 + trial.repetition % 2 / 1000))
+
+    summary = summary_of(SPEC, script)
+    (said,) = summary.control
+    baseline, _, control = (row.requests_per_second for row in summary.rows)
+    assert not said.differs
+    assert baseline is not None
+    assert control is not None
+    # Seen: 600.4 (599.9 to 600.8) beside 605.2 (604.7 to 605.6), and no difference said.
+    assert baseline.high == control.low
+
+
+def test_a_control_that_is_told_apart_is_drawn_as_it_is() -> None:
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 660.0}
+    baseline, _, control = (row.requests_per_second for row in summary_of(SPEC, steady(rates)).rows)
+    assert baseline is not None
+    assert control is not None
+    assert (baseline.high or 0) < 610 < 650 < (control.low or 0)
+
+
 def test_a_control_that_was_not_measured_says_nothing() -> None:
     def only_others(trial: Trial) -> Outcome | None:
         return None if trial.server == "fastapi-control" else Outcome(600.0)

@@ -248,20 +248,24 @@ class Comparison:
         """
         found = {name: self.ratio(name, baseline) for name in self._scores}
         known = {name: ratio for name, ratio in found.items() if ratio is not None}
-        return self._overlapping(known, fixed=baseline)
+        return self.overlapping(known, fixed=baseline)
 
     def estimates(self) -> dict[str, Interval]:
         """Return what each server's figure is around, as they stand on one page; as above."""
-        return self._overlapping({name: self.estimate(name) for name in self._scores})
+        return self.overlapping({name: self.estimate(name) for name in self._scores})
 
     def estimate(self, name: str) -> Interval:
         """Return what a server's figure is around, as it is and not as it is drawn."""
         logs = self._scores[name]
         return unbounded(interval_of(logs, 1 - self._errors), logs)
 
-    def _overlapping(
+    def overlapping(
         self, intervals: Mapping[str, Interval], fixed: str | None = None
     ) -> dict[str, Interval]:
+        """Return these intervals of its servers, those that are not told apart made to overlap.
+
+        They are figures, or factors to the server `fixed`.
+        """
         ends = {name: [one.low, one.high] for name, one in intervals.items()}
         for pair in combinations(ends, 2):
             below, above = sorted(pair, key=lambda name: intervals[name].value)
