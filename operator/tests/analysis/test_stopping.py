@@ -21,7 +21,7 @@ from laptime.analysis.stopping import (
     without_interval,
 )
 from laptime.api.attempts import Fault
-from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
+from laptime.api.results import Figures, ResponseTimes, TrialOutcome, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
 from laptime.plan import plan_trials
@@ -115,6 +115,48 @@ def test_a_precision_is_not_called_reached_beside_a_server_without_a_figure(lack
     others = [one for one in results if one.server != lacking]
     assert widest_half_width(spec, others, ["a", "b"]) is not None
     assert without_figure(spec, others, ["a", "b"]) == []
+
+
+def answered(server: str, repetition: int, varies: str, log: float) -> TrialResult:
+    """Return a result of a throughput that never varies, and of a percentile that does."""
+    one = result(server, repetition, 0.0)
+    assert one.figures is not None
+    times = {"p50_seconds": 0.001, "p99_seconds": 0.01}
+    times[f"{varies}_seconds"] *= math.exp(log)
+    latency = ResponseTimes(mean_seconds=0.002, max_seconds=1.0, **times)
+    figures = one.figures.model_copy(update={"requests": 1000, "latency": latency})
+    return one.model_copy(update={"figures": figures})
+
+
+@pytest.mark.parametrize(
+    ("shape", "objectives", "varies", "needed"),
+    [
+        ("open", [], "p99", 9),
+        ("open", [], "p50", 8),
+        ("open", ["p50"], "p50", 9),
+        ("open", ["p50"], "p99", 8),
+        ("open", ["p99", "p50"], "p50", 8),
+        # Its throughput is what it is compared by, whatever its objectives are.
+        ("closed", ["p99"], "p99", 8),
+    ],
+)
+def test_a_precision_is_of_the_percentile_that_an_open_load_is_compared_by(
+    shape: str, objectives: list[str], varies: str, needed: int
+) -> None:
+    asked = [
+        {"server": "a", "load": "closed", "metric": metric, "atMost": "5ms"}
+        for metric in objectives
+    ]
+    wire = spec_of("a", "b", objectives=asked).to_wire()
+    if shape == "open":
+        wire["loads"] = [{"name": "closed", "open": {"rate": 1000, "duration": "1s"}}]
+    spec = BenchmarkRunSpec.model_validate(wire)
+    results = [
+        answered(server, n, varies, wobble[n % 3])
+        for n in range(1, 9)
+        for server, wobble in (("a", STEADY), ("b", LOUD))
+    ]
+    assert repetitions_needed(spec, results) == needed
 
 
 def test_what_both_share_does_not_count() -> None:

@@ -297,7 +297,10 @@ class BenchmarkRunSpec(Model):
     precision: str | None = Field(
         None,
         description="Repeat until each factor (of a single server: its figure) is known to "
-        "within this to each side, with 95 % confidence, such as 2%.",
+        "within this to each side, with 95 % confidence, such as 2%: that of throughput, "
+        "for closed loads whatever their objectives are; where the rate is fixed (open, ramp, "
+        "stairs, scripts that rest) that of the response time which their first objective about "
+        "one names, or of p99.",
         json_schema_extra=_PERCENTAGE,
     )
     stop_when: StopWhen | None = Field(
