@@ -20,7 +20,7 @@ END = "<!-- end of the index -->"
 _INDEX_HEAD = "| benchmark | measured | took | result | same order |\n|---|---|---|---|---|"
 _HEAD = (
     "server", "factor (95 %)", "published factor", "requests/s (95 %)", "published requests/s",
-    "limited by",
+    "limited by (suspected)",
 )  # fmt: skip
 
 
@@ -77,8 +77,8 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
         yield ""
     for row in evidence:
         if row.limited_by is not None:
-            cause = wording.cause(row.limited_by.cause)
-            yield f"- {row.server}, limited by {cause}: {_plain(row.limited_by.evidence)}"
+            cause, evidence = wording.cause(row.limited_by.cause), _plain(row.limited_by.evidence)
+            yield f"- {row.server}, limited by {cause} (suspected): {evidence}"
 
 
 def _cells(measured: Measured, row: ResultRow) -> list[str]:

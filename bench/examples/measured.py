@@ -13,7 +13,8 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.report import Report
 
 HEADINGS = (
-    "benchmark", "server", "load", "factor (95 %)", "published", "same order", "limited by",
+    "benchmark", "server", "load", "factor (95 %)", "published", "same order",
+    "limited by (suspected)",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from laptime.api.results import Interval, ResultRow, Validity
 SMALLEST_RATIO = 0.98
 HEADINGS = (
     "server", "scenario, endpoint", "requests/s", "by the book", "ratio (95 %)",
-    "limited by (ours, by the book)", "not slower",
+    "limited by (suspected; ours, by the book)", "not slower",
 )  # fmt: skip
 
 

@@ -416,7 +416,7 @@ def test_the_table_of_a_run_says_what_was_tried_since(
     said = " ".join(out.split())
     assert code == 0
     assert said.count(SAID) == 1
-    assert f"fastapi: limited by database connections: 5.0 of 5 fastapi: {SAID}" in said
+    assert f"fastapi: limited by database connections (suspected): 5.0 of 5 fastapi: {SAID}" in said
 
 
 def test_what_else_was_otherwise_and_that_it_failed_is_said_with_it(

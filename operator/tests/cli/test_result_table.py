@@ -90,9 +90,12 @@ def test_what_limited_a_server_has_a_column_and_its_evidence(
     manifest: Any, finished_status: Any
 ) -> None:
     text = _printed(manifest, _with_cause(finished_status), width=160)
+    lines = [line.split() for line in text.splitlines()]
+    (heading,) = [n for n, words in enumerate(lines) if words[-2:] == ["(suspected)", "validity"]]
+    assert lines[heading - 1] == ["limited", "by"]
     (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]
     assert line.split()[-6:] == ["0.42", "11.0", "MiB", "Postgres", "CPU", "valid"]
-    assert "axum: limited by Postgres CPU: Postgres used 1.98 cores of 2" in text
+    assert "axum: limited by Postgres CPU (suspected): Postgres used 1.98 cores of 2" in text
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,8 @@ class TestFigures:
         assert f"WrongAnswer: {REASONS['WrongAnswer'].advice.replace('`', '')}" in doubts
 
     def test_what_limited_whom_has_its_evidence(self) -> None:
-        assert results("closed")["fastapi"]["Limited by"] == wording.cause(Cause.SERVER_CPU)
+        cause = results("closed")["fastapi"]["Limited by (suspected)"]
+        assert cause == wording.cause(Cause.SERVER_CPU)
         limited = next(
             one for one in whole_page().by_id("load-closed").all("table") if "Evidence" in one.text
         )
@@ -291,6 +292,7 @@ class TestFigures:
         ]  # fmt: skip
         text = whole_page().by_id("load-closed").text
         assert "The pods were watched by the agent." in text
+        assert "laptime explain proves it" in whole_page().by_id("reading").text
 
     def test_objectives_are_met_or_missed(self) -> None:
         lines = table(whole_page().by_id("objectives").all("table")[0])[1:]
@@ -550,7 +552,7 @@ class TestWhatIsMissing:
         assert "Nobody watched the pods" in page.by_id("load-closed").text
         assert "CPU over time" not in page.by_id("load-closed").text
         assert "CPU of the other parts" not in page.by_id("load-closed").text
-        assert "Limited by" in page.by_id("load-closed").text
+        assert "Limited by (suspected)" in page.by_id("load-closed").text
         isolation = page.by_id("isolation")
         assert "By the worst trial: not known: its version of Laptime did not" in isolation.text
         assert isolation.all("table") == []

@@ -301,7 +301,7 @@ def test_the_table_shows_each_server_with_the_published_factor_beside_the_measur
     assert head == [
         "server", "rank", "requests/s (95 %)", "p50 (95 %)", "p99 (95 %)",
         "p99.9 (95 %)", "errors", "factor (95 %)",
-        "published", "CPU cores", "memory", "limited by", "validity",
+        "published", "CPU cores", "memory", "limited by (suspected)", "validity",
     ]  # fmt: skip
     assert fastapi[0] == "fastapi (baseline)"
     assert fastapi[6:] == ["10 (0.826%)", "1.00x", "1.00x", "-", "-", "-", "doubtful"]
@@ -335,7 +335,11 @@ def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_ev
     report = replace(REPORT, summary=replace(REPORT.summary, rows=(row,)))
     text = to_markdown(report)
     assert "| 0.97 (peak 1.0) | 11.0 MiB | server CPU | valid |" in text
-    assert "- axum, limited by server CPU: used 0.97 cores; near their limits too: node" in text
+    assert (
+        "- axum, limited by server CPU (suspected): used 0.97 cores; near their limits too: node"
+        in text
+    )
+    assert "suspected from readings, until kubectl laptime explain proves it" in text
     assert (
         "- axum: 15,838 requests per CPU-second, 1,396 requests/s per MiB, "
         "1.00 statements per request" in text

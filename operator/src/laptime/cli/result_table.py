@@ -180,7 +180,8 @@ def _table(
     for heading in headings:
         table.add_column(heading, justify="right", overflow="fold")
     if limits:
-        table.add_column("limited by", overflow="fold")
+        # On two lines it takes no more room than the causes.
+        table.add_column("limited by\n(suspected)", overflow="fold")
     table.add_column("validity", overflow="fold")
     for row in rows:
         cells: list[str | Text] = [row.server, *_figures(row, row.server == baseline)]
@@ -291,8 +292,8 @@ def _notes(rows: list[ResultRow], experiments: Sequence[Experiment]) -> Iterator
         yield from (Text(f"  {where}: {said}", "dim") for said in _arrivals(row))
         yield from (Text(f"  {where}: {said}", "dim") for said in _of_script(row))
         if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN:
-            cause = wording.cause(row.limited_by.cause)
-            yield Text(f"  {where}: limited by {cause}: {row.limited_by.evidence}", "dim")
+            cause, evidence = wording.cause(row.limited_by.cause), row.limited_by.evidence
+            yield Text(f"  {where}: limited by {cause} (suspected): {evidence}", "dim")
         for one in experiments:
             if (one.server, one.load) == (row.server, row.load):
                 yield from (Text(f"  {where}: tried, {said}", "dim") for said in one.found)

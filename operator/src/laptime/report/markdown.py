@@ -27,7 +27,7 @@ from laptime.report.small_table import SmallTable
 _HEADINGS = (
     "server", "rank", "requests/s (95 %)", "p50 (95 %)", "p99 (95 %)", "p99.9 (95 %)", "errors",
     "factor (95 %)",
-    "CPU cores", "memory", "limited by", "validity",
+    "CPU cores", "memory", "limited by (suspected)", "validity",
 )  # fmt: skip
 _PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
 _OUTCOMES = {
@@ -346,7 +346,8 @@ def _notes(row: ResultRow) -> Iterator[str]:
         also = wording.listing([wording.cause(one) for one in row.limited_by.also])
         near = f"; near their limits too: {also}" if also else ""
         cause = wording.cause(row.limited_by.cause)
-        yield f"- {row.server}, limited by {cause}: {_plain(row.limited_by.evidence)}{near}"
+        evidence = _plain(row.limited_by.evidence)
+        yield f"- {row.server}, limited by {cause} (suspected): {evidence}{near}"
     if row.usage is not None:
         yield from _efficiency(row, row.usage)
 
@@ -439,7 +440,8 @@ def _explanation(report: Report) -> Iterator[str]:
         "Warm-up is never counted. A doubtful figure says why. Servers that share a rank "
         "cannot be told apart; a rank is one more than the number of servers that are faster for "
         "sure. CPU cores and memory (highest working set) are the server's alone. What "
-        "limited a server is the innermost resource that was full (docs/measurement.md).",
+        "limited a server is the innermost resource that was full (docs/measurement.md): suspected "
+        "from readings, until kubectl laptime explain proves it.",
     )
 
 
