@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -385,11 +386,93 @@ def test_one_that_goes_on_is_watched_and_neither_deleted_nor_begun_again(
 def test_what_limited_nothing_is_not_said_to_lie_outside(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, cause: str, said: str
 ) -> None:
+    spec = demo.objects[f"{RUNS}/demo"]["spec"]
+    spec["loads"] = [{"name": "closed", "open": {"rate": 100, "duration": "5s"}}]
     limited["results"][1]["limitedBy"] = {"cause": cause, "evidence": "it was so"}
     code, _, err = call(laptime, kubeconfig, "--server", "axum")
     assert code == 1
     assert said in " ".join(err.split())
     assert demo.applied == []
+
+
+def test_a_closed_load_that_nothing_had_to_queue_for_is_limited_by_its_connections(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limited["results"][1]["limitedBy"] = {"cause": "offeredLoad", "evidence": "it was so"}
+    code, _, err = call(laptime, kubeconfig, "--server", "axum")
+    said = " ".join(err.split())
+    assert code == 1
+    assert "Nothing limited axum" not in said
+    assert (
+        "Nothing of axum was full: what limits it under closed is the load itself: 10 connections, "
+        "each of which waits for its answer. All servers share a load, so write a second one with "
+        "20 connections beside it in one run" in said
+    )
+    assert demo.applied == []
+
+
+def test_what_cannot_be_had_here_is_a_finding_of_its_own(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limited["results"][0]["limitedBy"]["also"] = ["haproxyCap", "node", "unknown"]
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    cells = [re.split(r"  +", line.strip()) for line in out.splitlines()]
+    found = {line[1]: line[3] for line in cells if len(line) > 3 and line[0] == "closed"}
+    assert found == {
+        "10 database connections instead of 5": "confirmed",
+        "haproxy.maxConnections": "not to be had here",
+        "node": "not to be had here",
+    }
+    assert "Not to be had here: the run has no HAProxy with maxConnections" in out
+    # It is so also where it is shown again.
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    assert json.loads(out)["notToBeHad"] == [
+        {
+            "candidate": "haproxy.maxConnections",
+            "loads": ["closed"],
+            "message": "the run has no HAProxy with maxConnections",
+        },
+        {
+            "candidate": "node",
+            "loads": ["closed"],
+            "message": "node, which all servers of a run share: change it in a second run, and "
+            "compare both",
+        },
+    ]
+    # Of an earlier run of that name something else may have been suspected.
+    demo.objects[EXPERIMENT]["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    assert json.loads(out)["notToBeHad"] == []
+
+
+@pytest.mark.parametrize(
+    ("gain", "repetitions", "said"),
+    [
+        (1.1, 5, "laptime explain demo --server fastapi --again --repetitions 20 --kubeconfig"),
+        (1.1, 40, "laptime explain demo --server fastapi --again --repetitions 100 --kubeconfig"),
+        (1.1, 100, "Undecided, with as many repetitions as there may be"),
+        (1.5, 5, ""),
+    ],
+)
+def test_what_is_undecided_has_what_to_type_to_go_on(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    gain: float,
+    repetitions: int,
+    said: str,
+) -> None:
+    demo.statuses = [limited, outcome(limited, gain, 0.2)]
+    more = ("--repetitions", str(repetitions))
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", *more)
+    assert said in out
+    assert ("Undecided" in out) is bool(said)
+    kept = "--again deletes this experiment; to keep it:  laptime report demo-fastapi-explain"
+    assert (kept in out) is ("--again" in said)
 
 
 def explained_demo(
@@ -567,10 +650,13 @@ def test_no_more_is_tried_than_can_be_paid_for(
     also = ["pgbouncerPool", "haproxyCap", "serverCpu"]
     suspecting(demo, limited, ["databaseConnections", *also])
     demo.statuses = [limited, outcome(explained_status(limited), 1.62, 0.08)]
-    call(laptime, kubeconfig, "--server", "fastapi")
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
     (applied,) = demo.applied
     names = [one["name"] for one in applied["spec"]["servers"]]
     assert names == ["fastapi", "fastapi-conns", "fastapi-pool", "fastapi-cap", "fastapi-all"]
+    assert "Not tried: workers: an experiment tries 3 at most" in out
+    command = "laptime explain demo --server fastapi --again --more workers"
+    assert f"Suspected too, and not tried yet: workers:  {command} --kubeconfig" in out
 
 
 def test_a_load_of_which_nothing_can_be_tried_is_not_driven(

@@ -44,6 +44,8 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
     NOT_KNOWN = "not known"
     """There is no gain to judge: something was not measured, or is invalid."""
+    NOT_TO_BE_HAD = "not to be had here"
+    """Nobody can try it: there is no more of it for one server alone."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from laptime.analysis.explained import Explained
-    from laptime.api.causes import Cause
+    from laptime.analysis.suspects import NotToBeHad, Suspects
     from laptime.api.results import ResultRow
     from laptime.api.server import Server
     from laptime.api.spec import BenchmarkRunSpec
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _SUFFIX = "-explain"
 _HASHED = 6
+_MORE = 4
+"""How many times as many repetitions are asked for where that many decided nothing."""
 _TOO_OLD = "the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
 
 
@@ -83,6 +85,7 @@ def explain(
 
     console = progress_console(output)
     there = _name(name, chosen)
+    impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
     before = cluster.run(run.namespace, there)
     if before is not None and not before.deleting:
         _no_strangers(cluster, before, run, chosen)
@@ -92,9 +95,9 @@ def explain(
                 console.print(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
-            raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
+            over = followed(cluster, before, output)
+            raise typer.Exit(_show(cluster, run, over, impossible, output))
     results = run.status.results or []
-    impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
     tries, loads = list(more or []), [one.name for one in spec.loads]
     left_out: list[str] = []
     if again and before is not None and before.spec is not None and before.explains == run.uid:
@@ -115,7 +118,7 @@ def explain(
     manifest = _manifest(there, run, tried)
     known = before.uid if before is not None else ""
     over = measured(cluster, run.namespace, manifest, again, output, replaces=known)
-    raise typer.Exit(_show(cluster, run, over, output))
+    raise typer.Exit(_show(cluster, run, over, impossible, output))
 
 
 def _name(run: str, server: str) -> str:
@@ -214,39 +217,30 @@ def _suspected(
 
     `vain` says under which loads nothing could be compared, which are not among the rows.
     """
-    from laptime.analysis.explained import given_limit, limited_by_the_cluster
-    from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError, candidates, possible
+    from laptime.analysis.suspects import suspects
+    from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError
 
-    causes = {row.load: row.limited_by for row in rows if row.limited_by is not None}
-    # What limits a load comes before what was merely near it.
-    first = [one.cause for one in causes.values()]
-    near = [cause for one in causes.values() for cause in one.also]
-    # A limit that stands in no run cannot be doubled.
-    given = given_limit(server.name, rows)
-    suspected = candidates(server, [*first, *near], given)
-    if not suspected:
-        raise Mistake("\n".join([*vain, _nothing(server.name, list(dict.fromkeys(first)), rows)]))
-    its_own = [one for one in suspected if given is None or one is not Resource.CPU]
-    can_be, not_tried = possible(spec, server.name, its_own)
-    if given is not None and its_own != list(suspected):
-        not_tried.append(limited_by_the_cluster(server.name, given))
-    not_tried += [why for one, why in impossible.items() if one in can_be]
-    chosen = [one for one in can_be if one not in impossible][:MOST_CANDIDATES]
+    found = suspects(spec, server, rows, impossible)
+    if not any(found.by_load.values()):
+        raise Mistake("\n".join([*vain, _nothing(spec, server.name, rows)]))
+    not_tried = [one.why for one in found.not_to_be_had]
+    chosen, left = list(found.can_be[:MOST_CANDIDATES]), found.can_be[MOST_CANDIDATES:]
     if not chosen:
         raise NothingToTryError("; ".join(not_tried))
-    by_load = {
-        load: candidates(server, [one.cause, *one.also], given) for load, one in causes.items()
-    }
-    loads = [load for load, found in by_load.items() if set(found) & set(chosen)]
+    not_tried += [f"{one}: an experiment tries {MOST_CANDIDATES} at most" for one in left]
+    loads = [load for load, its in found.by_load.items() if set(its) & set(chosen)]
     return chosen, loads, not_tried
 
 
-def _nothing(name: str, causes: Sequence[Cause], rows: Sequence[ResultRow]) -> str:
+def _nothing(spec: BenchmarkRunSpec, name: str, rows: Sequence[ResultRow]) -> str:
     from laptime.analysis import wording
+    from laptime.analysis.suspects import load_itself
     from laptime.api.causes import Cause
     from laptime.api.results import Validity
 
     choices = f"Write --more with what to try: {', '.join(Resource)}"
+    by_load = {row.load: row.limited_by.cause for row in rows if row.limited_by is not None}
+    causes = list(dict.fromkeys(by_load.values()))
     known = [one for one in causes if one not in (Cause.UNKNOWN, Cause.OFFERED_LOAD)]
     if known:
         return (
@@ -258,6 +252,10 @@ def _nothing(name: str, causes: Sequence[Cause], rows: Sequence[ResultRow]) -> s
     if Cause.UNKNOWN in causes:
         return f"What limited {name} is not known. {choices}"
     if causes:
+        loads = [spec.load(one) for one in by_load]
+        said = [why for one in loads if (why := load_itself(one)) is not None]
+        if said:
+            return f"Nothing of {name} was full: {'; '.join(said)}\nOr: {choices}"
         return f"Nothing limited {name}: all that was sent was answered in time. {choices}"
     invalid = next((one for one in rows if one.validity is Validity.INVALID), None)
     if invalid is not None:
@@ -315,7 +313,13 @@ def _announced(name: str, tried: Experiment, run: str) -> list[str]:
     ]
 
 
-def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
+def _show(
+    cluster: Cluster,
+    run: Run,
+    over: Run,
+    impossible: Mapping[Resource, str],
+    output: Output,
+) -> int:
     from laptime.analysis.explained import explained
     from laptime.api.status import State
     from laptime.cli.experiments import same_script
@@ -332,6 +336,7 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     )
     other_run = over.explains != run.uid
     otherwise = besides(run.spec, over.spec) if run.spec and over.spec else ""
+    suspected = _suspects(run, over, impossible)
     code = 0 if over.status.state is State.SUCCEEDED else 1
     if output is not Output.TABLE:
         document = {
@@ -341,11 +346,19 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
             "sameWork": not other_work,
             "besides": otherwise,
             "explained": [_wire(one) for one in found],
+            "notToBeHad": [
+                {"candidate": str(one.candidate), "loads": list(one.loads), "message": one.why}
+                for one in suspected.not_to_be_had
+            ],
         }
         print_document(document, output)
         return code
     console = open_console()
-    print_all([*result_lines(over, console), _table(found)], console)
+    print_all([*result_lines(over, console), _table(found, suspected.not_to_be_had)], console)
+    for one in suspected.not_to_be_had:
+        # A sentence or two, for which a column is too narrow.
+        line = f"Not to be had here: {one.why}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if otherwise:
         console.print(f"Otherwise than in {run.name}: {otherwise}.", highlight=False, markup=False)
     if other_run:
@@ -356,13 +369,66 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
             "other work."
         )
     there = where(cluster, over.namespace)
-    console.print(
-        f"Look further:  {program_name()} report {over.name}{there}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    further = f"Look further:  {program_name()} report {over.name}{there}"
+    for line in [further, *_goes_on(run, over, found, suspected.can_be, there)]:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     return code
+
+
+def _suspects(run: Run, over: Run, impossible: Mapping[Resource, str]) -> Suspects:
+    """Return what the run suspects of the server of an experiment, but for what that tried.
+
+    Nothing where it is about an earlier run, in which something else may have been suspected.
+    """
+    from laptime.analysis.explained import in_vain
+    from laptime.analysis.suspects import Suspects, suspects
+    from laptime.plan.experiments import tried
+
+    if run.spec is None or over.spec is None or over.explains != run.uid:
+        return Suspects({}, (), ())
+    name = over.spec.baseline_name
+    server = next((one for one in run.spec.deployed if one.name == name), None)
+    rows = [row for row in run.status.results or [] if row.server == name and not in_vain(row)]
+    if server is None:
+        return Suspects({}, (), ())
+    return suspects(run.spec, server, rows, impossible).but_for(tried(over.spec))
+
+
+def _goes_on(
+    run: Run, over: Run, found: Sequence[Explained], left: Sequence[Resource], there: str
+) -> list[str]:
+    """Return what to type to go on where an experiment left something open; empty: nothing."""
+    from laptime.analysis.explained import Finding
+    from laptime.api.spec import MAX_REPETITIONS, MAX_TRIALS
+    from laptime.plan.experiments import MOST_CANDIDATES
+
+    spec = over.spec
+    lines: list[str] = []
+    if spec is None:
+        return []
+    begins = f"{program_name()} explain {run.name} --server {spec.baseline_name} --again"
+    if any(one.finding is Finding.UNDECIDED for one in found):
+        most = min(MAX_REPETITIONS, MAX_TRIALS // (len(spec.servers) * len(spec.loads)))
+        more = min(_MORE * spec.repetitions, most)
+        if more > spec.repetitions:
+            lines.append(
+                "Undecided: more repetitions make intervals narrower, four times as many half as "
+                f"wide:  {begins} --repetitions {more}{there}"
+            )
+        else:
+            lines.append(
+                "Undecided, with as many repetitions as there may be: longer trials (duration, "
+                "requests) vary less"
+            )
+    if left:
+        asked = "".join(f" --more {one}" for one in left[:MOST_CANDIDATES])
+        lines.append(
+            f"Suspected too, and not tried yet: {', '.join(left)}:  {begins}{asked}{there}"
+        )
+    if any(begins in one for one in lines):
+        kept = f"{program_name()} report {over.name}{there} -f {over.name}.json"
+        lines.append(f"--again deletes this experiment; to keep it:  {kept}")
+    return lines
 
 
 def _wire(one: Explained) -> dict[str, Any]:
@@ -378,13 +444,14 @@ def _wire(one: Explained) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[Explained]) -> Table:
+def _table(found: Sequence[Explained], without: Sequence[NotToBeHad]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     from laptime.analysis import wording
-    from laptime.analysis.explained import gain_of
+    from laptime.analysis.explained import Finding, gain_of
+    from laptime.api.causes import Cause
 
     table = Table(
         title="What more of it gives", title_justify="left", title_style="dim", box=box.SIMPLE_HEAD
@@ -394,5 +461,10 @@ def _table(found: Sequence[Explained]) -> Table:
     for one in found:
         then = wording.cause(one.then.cause) if one.then is not None else "-"
         cells = (one.load, one.change, gain_of(one) or "-", str(one.finding), then, one.why)
+        table.add_row(*map(Text, cells))
+    for it in without:
+        named = it.candidate
+        what = wording.cause(named) if isinstance(named, Cause) else str(named)
+        cells = (", ".join(it.loads), what, "-", str(Finding.NOT_TO_BE_HAD), "-", "")
         table.add_row(*map(Text, cells))
     return table
