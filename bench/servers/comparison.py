@@ -12,22 +12,25 @@ from pairs import BOOK, OURS, Pair
 from laptime.analysis import wording
 from laptime.api.results import Interval, ResultRow, Validity
 
-SMALLEST_RATIO = 0.98
+ALIKE = (0.95, 1.05)
+"""Ratios between which two servers are as fast as each other."""
 HEADINGS = (
     "server", "scenario, endpoint", "requests/s", "by the book", "ratio (95 %)",
-    "limited by (suspected; ours, by the book)", "not slower",
+    "limited by (suspected; ours, by the book)", "outcome",
 )  # fmt: skip
 
 
 class Verdict(StrEnum):
-    """Whether ours is not slower."""
+    """Whether ours is as fast as its counterpart."""
 
-    MET = "yes"
-    """Ours has at least 98 % of the throughput, for sure."""
+    ALIKE = "alike"
+    """The interval is within `ALIKE`."""
     UNDECIDED = "undecided"
-    """The interval has ratios on both sides of 98 %."""
-    SLOWER = "NO"
-    """Ours has less than 98 %, for sure."""
+    """The interval has ratios on both sides of one of these ends."""
+    SLOWER = "SLOWER"
+    """The interval is below."""
+    FASTER = "FASTER"
+    """The interval is above: ours is not what the other one is."""
     NOT_MEASURED = "NOT MEASURED"
 
 
@@ -35,9 +38,13 @@ def verdict_of(ratio: Interval) -> Verdict:
     """Return what the 95 % interval of ours over the counterpart's throughput says."""
     if ratio.low is None or ratio.high is None:
         return Verdict.UNDECIDED
-    if ratio.high < SMALLEST_RATIO:
+    least, most = ALIKE
+    if ratio.high < least:
         return Verdict.SLOWER
-    return Verdict.MET if ratio.low >= SMALLEST_RATIO else Verdict.UNDECIDED
+    if ratio.low > most:
+        return Verdict.FASTER
+    within = least <= ratio.low and ratio.high <= most
+    return Verdict.ALIKE if within else Verdict.UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether ours is not slower."""
+        """Whether ours is as fast."""
         if self.problem is not None or self.ours.factor is None:
             return Verdict.NOT_MEASURED
         return verdict_of(self.ours.factor)
@@ -110,14 +117,15 @@ def table(comparisons: Sequence[Comparison]) -> str:
 def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool | None]:
     """Return the figures beside their goals, one a line, and whether all goals are met.
 
-    A goal is missed when ours is slower for sure, or was not measured. Where any is undecided and
-    none is missed it is not known (None): more repetitions would decide it.
+    A goal is missed when ours is slower or faster for sure, or was not measured. Where any is
+    undecided and none is missed it is not known (None): more repetitions would decide it.
     """
     counts = Counter(comparison.verdict for comparison in comparisons)
     lines = []
     met = bool(comparisons)
     for verdict, text in (
-        (Verdict.SLOWER, f"slower for sure: ratio below {SMALLEST_RATIO}"),
+        (Verdict.SLOWER, f"slower for sure: ratio below {ALIKE[0]}"),
+        (Verdict.FASTER, f"faster for sure: ratio above {ALIKE[1]}"),
         (Verdict.NOT_MEASURED, "not measured"),
     ):
         good = counts[verdict] == 0
@@ -125,7 +133,7 @@ def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool | Non
         count = f"{counts[verdict]} of {len(comparisons)}"
         lines.append(f"{text:36} {count:>9}  goal 0: {'met' if good else 'MISSED'}")
     for verdict, text in (
-        (Verdict.MET, f"not slower for sure: at least {SMALLEST_RATIO}"),
+        (Verdict.ALIKE, f"alike for sure: {ALIKE[0]} to {ALIKE[1]}"),
         (Verdict.UNDECIDED, "undecided"),
     ):
         lines.append(f"{text:36} {f'{counts[verdict]} of {len(comparisons)}':>9}")

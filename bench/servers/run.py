@@ -7,8 +7,8 @@ Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and t
 that the second form lists. For each server (pairs.py) it runs a BenchmarkRun of two: ours, and the
 shortest program on the same libraries as their documentation shows it, with the same workers,
 threads and pool. Prints a table in Markdown, then the figures beside their goals; exits with 1
-when one of ours is slower for sure, by more than 2 %, or was not measured, and says *not judged*
-when that is undecided of any.
+when one of ours is slower or faster for sure, by more than 5 %, or was not measured, and says *not
+judged* while any is undecided. A faster one is not what its counterpart is.
 """
 
 from __future__ import annotations

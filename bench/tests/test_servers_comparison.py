@@ -34,46 +34,57 @@ def comparison(low: float | None, high: float | None, **changes: Any) -> Compari
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
-        (1.01, 1.05, Verdict.MET),
-        (0.98, 1.02, Verdict.MET),
-        (0.979, 1.02, Verdict.UNDECIDED),
-        (0.90, 0.98, Verdict.UNDECIDED),
-        (0.90, 0.979, Verdict.SLOWER),
+        (0.95, 1.05, Verdict.ALIKE),
+        (1.01, 1.04, Verdict.ALIKE),
+        (0.949, 1.02, Verdict.UNDECIDED),
+        (0.99, 1.051, Verdict.UNDECIDED),
+        (0.90, 1.30, Verdict.UNDECIDED),
+        (0.90, 0.95, Verdict.UNDECIDED),
+        (1.05, 1.20, Verdict.UNDECIDED),
+        (0.90, 0.949, Verdict.SLOWER),
+        (1.051, 1.20, Verdict.FASTER),
         (None, None, Verdict.UNDECIDED),
     ],
 )
-def test_ours_is_slower_only_when_that_is_sure(
+def test_ours_is_alike_slower_or_faster_only_when_that_is_sure(
     low: float | None, high: float | None, verdict: Verdict
 ) -> None:
     assert verdict_of(Interval(value=1.0, low=low, high=high)) is verdict
 
 
 def test_what_is_undecided_is_neither_a_pass_nor_a_miss_and_is_counted() -> None:
-    lines, met = conclusion([comparison(1.0, 1.1), comparison(0.9, 1.1)])
+    lines, met = conclusion([comparison(0.99, 1.02), comparison(0.9, 1.1)])
     assert met is None
     assert lines == [
-        "slower for sure: ratio below 0.98       0 of 2  goal 0: met",
+        "slower for sure: ratio below 0.95       0 of 2  goal 0: met",
+        "faster for sure: ratio above 1.05       0 of 2  goal 0: met",
         "not measured                            0 of 2  goal 0: met",
-        "not slower for sure: at least 0.98      1 of 2",
+        "alike for sure: 0.95 to 1.05            1 of 2",
         "undecided                               1 of 2",
         "not judged: more repetitions would decide the 1 undecided",
     ]
 
 
-def test_all_that_are_surely_not_slower_are_a_pass() -> None:
-    lines, met = conclusion([comparison(1.0, 1.1)] * 13)
+def test_all_that_are_surely_alike_are_a_pass() -> None:
+    lines, met = conclusion([comparison(0.99, 1.02)] * 13)
     assert met is True
     assert "undecided                              0 of 13" in lines
 
 
 def test_a_miss_is_one_whatever_else_is_undecided() -> None:
-    assert conclusion([comparison(0.9, 0.95), comparison(0.9, 1.1)])[1] is False
+    assert conclusion([comparison(0.9, 0.94), comparison(0.9, 1.1)])[1] is False
 
 
 def test_one_that_is_slower_misses_the_goal() -> None:
-    lines, met = conclusion([comparison(1.0, 1.1), comparison(0.9, 0.95)])
-    assert not met
-    assert lines[0] == "slower for sure: ratio below 0.98       1 of 2  goal 0: MISSED"
+    lines, met = conclusion([comparison(0.99, 1.02), comparison(0.9, 0.94)])
+    assert met is False
+    assert lines[0] == "slower for sure: ratio below 0.95       1 of 2  goal 0: MISSED"
+
+
+def test_one_that_is_faster_is_not_what_the_other_is_and_misses_the_goal() -> None:
+    lines, met = conclusion([comparison(0.99, 1.02), comparison(1.952, 3.335)])
+    assert met is False
+    assert lines[1] == "faster for sure: ratio above 1.05       1 of 2  goal 0: MISSED"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +104,7 @@ def test_one_that_is_slower_misses_the_goal() -> None:
 def test_a_side_that_was_not_measured_rightly_misses_the_goal(
     changes: dict[str, Any], problem: str
 ) -> None:
-    one = comparison(1.0, 1.1, **changes)
+    one = comparison(0.99, 1.02, **changes)
     assert one.problem == problem
     assert one.verdict is Verdict.NOT_MEASURED
     assert not conclusion([one])[1]
@@ -109,11 +120,11 @@ def test_the_table_is_markdown_and_has_both_sides() -> None:
     assert all(line.count("|") == len(HEADINGS) + 1 for line in lines)
     assert lines[2] == (
         "| `fastapi-sync` | `users`, list | 1,234 | 1,234 | 1.000 (0.991 to 1.020) | server CPU | "
-        "yes |"
+        "alike |"
     )
 
 
 def test_a_doubtful_figure_says_why() -> None:
-    doubtful = comparison(1.0, 1.1, validity=Validity.DOUBTFUL, validity_reasons=["stolen time"])
+    doubtful = comparison(0.99, 1.02, validity=Validity.DOUBTFUL, validity_reasons=["stolen time"])
     assert doubtful.doubts == ["fastapi-sync, ours: stolen time"]
-    assert doubtful.verdict is Verdict.MET
+    assert doubtful.verdict is Verdict.ALIKE
