@@ -48,8 +48,8 @@ def build(folder: Path, k6: Path | None) -> Programs:
 def measure_blocks(
     programs: Programs, blocks: int, seconds: float, dice: random.Random
 ) -> dict[str, list[float]]:
-    """Return the logarithms of requests/s of two like servers and a slower one, block by block."""
-    servers = {"one": ROUNDS, "other": ROUNDS, "slower": round(ROUNDS * SLOWER)}
+    """Return the logarithms of requests/s of a server and a slower one, block by block."""
+    servers = {"one": ROUNDS, "slower": round(ROUNDS * SLOWER)}
     found: dict[str, list[float]] = {name: [] for name in servers}
     for block in range(1, blocks + 1):
         order = list(servers)
