@@ -11,7 +11,8 @@ that knows nothing of Laptime. Then `laptime explain` tries what the run suspect
 - of those that are *confirmed*, how many do, by the very change that was tried;
 - of all set-ups, and of those that an experiment can try at all, how many got a right confirmation,
   and no wrong one;
-- of pairs in series, how often both are named.
+- of pairs in series, how often both are named: the one as suspected, the other at least as near its
+  limit.
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and in it the images
 that the second form prints. Goes on where it stopped: journal.jsonl has each set-up with the commit
@@ -57,7 +58,7 @@ SUBJECT = (
 )
 """What is judged, and what the figures rest on."""
 SETUPS = sum(WANTED.values())
-GOAL_CONFIRMED, GOAL_SUSPECTED, GOAL_PROVEN = 0.98, 0.85, 0.80
+GOAL_CONFIRMED, GOAL_SUSPECTED, GOAL_PROVEN, GOAL_BOTH = 0.98, 0.85, 0.80, 0.80
 SURELY = 0.03
 """Few set-ups that are as bad by chance less often than this miss a goal."""
 LONGEST_SECONDS = 400.0
@@ -192,6 +193,7 @@ def _line(name: str, good: int, of: int, goal: float | None) -> tuple[str, bool]
 def _judged(entries: list[Entry]) -> list[tuple[str, int, int, float]]:
     """Return what has a goal: its name, how often it is right, out of how many, and the goal."""
     right = [one for entry in entries for one in confirmed(entry)]
+    pairs = [both for one in entries if (both := both_named(one)) is not None]
     every = len(entries)
     return [
         (
@@ -202,6 +204,7 @@ def _judged(entries: list[Entry]) -> list[tuple[str, int, int, float]]:
         ),
         ("confirmed changes that give 5 %", sum(right), len(right), GOAL_CONFIRMED),
         ("set-ups with a right confirmation", sum(map(proven, entries)), every, GOAL_PROVEN),
+        ("pairs of which both are named", sum(pairs), len(pairs), GOAL_BOTH),
     ]
 
 
@@ -238,7 +241,6 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
         found.append(said)
         good &= met
     possible = [one for one in entries if Cause(one.drawn_for) in TRIED]
-    pairs = [both for one in entries if (both := both_named(one)) is not None]
     wrong = [one for one in entries if not suspected_rightly(one)]
     refuted = [
         one.true_gain < WORTH
@@ -250,7 +252,6 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
         ("suspected wrongly, within 2 % of the bound", sum(map(at_the_bound, wrong)), len(wrong)),
         ("refuted changes that give less", sum(refuted), len(refuted)),
         ("rightly confirmed of those that can be tried", sum(map(proven, possible)), len(possible)),
-        ("pairs of which both are named", sum(pairs), len(pairs)),
     ):
         found.append(_line(name, count, of, None)[0])
     commits = Counter(one.commit for one in entries)

@@ -126,6 +126,7 @@ def entry(
 
 RIGHT = Tried("10 connections instead of 5", "confirmed", [1.9, 1.8, 2.0], 2.0)
 WRONG = Tried("2 workers instead of 1", "confirmed", [1.2, 1.1, 1.3], 1.0)
+PAIR = [["databaseConnections", "serverConcurrency"]]
 
 
 def test_a_confirmation_of_what_gives_nothing_is_wrong() -> None:
@@ -150,7 +151,7 @@ def test_what_can_be_tried_is_counted_among_what_can_be_tried() -> None:
 
 
 def test_set_ups_of_all_commits_are_judged_and_those_of_the_present_by_themselves() -> None:
-    right = entry("databaseConnections", [["databaseConnections"]], RIGHT)
+    right = entry("databaseConnections", PAIR, RIGHT, also=["serverConcurrency"])
     wrong = entry("node", [["databaseConnections"]], WRONG)
     before = [replace(right, commit="before", number=number) for number in range(96)]
     lines, good = table([*before, right], SEED)
@@ -166,13 +167,25 @@ def test_set_ups_of_all_commits_are_judged_and_those_of_the_present_by_themselve
 
 
 def test_of_a_pair_either_may_be_suspected_and_both_should_be_named() -> None:
-    pair = [["databaseConnections", "serverConcurrency"]]
-    alone = entry("serverConcurrency", pair)
+    alone = entry("serverConcurrency", PAIR)
     assert (suspected_rightly(alone), both_named(alone)) == (True, False)
-    both = entry("serverConcurrency", pair, also=["databaseConnections"])
+    both = entry("serverConcurrency", PAIR, also=["databaseConnections"])
     assert both_named(both) is True
     assert both_named(entry("node", [["node"]])) is None
-    assert not suspected_rightly(entry("unknown", pair))
+    assert not suspected_rightly(entry("unknown", PAIR))
+
+
+def test_too_few_pairs_of_which_both_are_named_miss_a_goal_of_their_own() -> None:
+    both = entry("databaseConnections", PAIR, RIGHT, also=["serverConcurrency"])
+    alone = entry("databaseConnections", PAIR, RIGHT)
+    lines, good = table([both] * 8 + [alone] * 2, SEED)
+    assert good
+    assert f"{'pairs of which both are named':<46}    8 of 10    80.0%  goal 80%: met" in lines
+    lines, good = table([both] * 7 + [alone] * 3, SEED)
+    assert not good
+    assert f"{'pairs of which both are named':<46}    7 of 10    70.0%  goal 80%: MISSED" in lines
+    # Alone on the present commit, as few as chance seldom gives.
+    assert not table([replace(both, commit="before")] * 90 + [both] + [alone] * 3, SEED)[1]
 
 
 @pytest.mark.parametrize("cause", list(WANTED))
