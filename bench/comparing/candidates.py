@@ -42,6 +42,8 @@ class Said:
     """How far the 95 % interval of a difference reaches to each side, where it is symmetric."""
     middle: Array | None = None
     """What that interval is around, where it is not the difference."""
+    estimate: Array | None = None
+    """What the ratio is said to be, where that is not the difference that is judged."""
 
     @property
     def told(self) -> Truths:
@@ -51,7 +53,13 @@ class Said:
     @property
     def covered(self) -> Truths:
         """Whether the interval holds the truth, which is no difference."""
-        return np.abs(self.difference if self.middle is None else self.middle) <= self.half
+        return self.covers(np.zeros(1))
+
+    def covers(self, truth: Array) -> Truths:
+        """Return whether the intervals hold these differences, one for each pair."""
+        middle = self.difference if self.middle is None else self.middle
+        held: Truths = np.abs(middle - truth) <= self.half
+        return held
 
 
 def pairs(y: Array) -> Said:
@@ -210,7 +218,7 @@ def ours(y: Array) -> Said:
         assert ranked.middle is not None
         reach = np.where(difference > 0, ranked.half - ranked.middle, ranked.half + ranked.middle)
         needed = np.maximum(needed, np.abs(difference) + reach)
-        return Said(difference, needed, ranked.half, ranked.middle)
+        return Said(difference, needed, ranked.half, ranked.middle, ranked.difference)
     noisy = own > NOISIER * together
     of_pair = noisy[:, one] | noisy[:, other]
     alone = np.where(of_pair, _student(repetitions - 1, _ERRORS), _student(degrees, _ERRORS))

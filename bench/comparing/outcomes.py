@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from candidates import Array, Said
+from drawn import factors
 
 GOAL_FALSE = 0.05
 """Share of the runs in which any difference may be claimed. Missed where the whole 95 % interval
@@ -22,7 +23,8 @@ class Outcome:
 
     rounds: int
     false: float
-    """Share of the runs in which any two servers were told apart."""
+    """Share of the runs in which any two servers were told apart that do not differ, or the slower
+    one was called the faster."""
     coverage: float
     """Share of the intervals against the first server that held the truth."""
     width: float
@@ -49,15 +51,35 @@ def wilson(share: float, rounds: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def outcome(said: Said, first: Said, servers: int) -> Outcome:
-    """Return how often a rule erred, beside the first one on the same runs."""
+def outcome(
+    said: Said,
+    first: Said,
+    servers: int,
+    truth: Array | None = None,
+    *,
+    as_drawn: bool = False,
+) -> Outcome:
+    """Return how often a rule erred, beside the first one on the same runs.
+
+    `truth` are the logarithms that the servers are worth; None: all the same. `as_drawn`: factors
+    as they stand on a page (drawn.py), and not by what chance does to each pair.
+    """
+    worth = np.zeros(servers) if truth is None else truth
+    one, other = np.triu_indices(servers, 1)
+    apart = worth[one] - worth[other]
+    wrong = said.told & (np.sign(said.difference) != np.sign(apart))
     against_first = slice(0, servers - 1)
+    covered, half = said.covers(apart)[:, against_first], said.half[:, against_first]
+    if as_drawn:
+        low, high = factors(said, servers)
+        covered = ((low <= worth - worth[0]) & (worth - worth[0] <= high))[:, 1:]
+        half = ((high - low) / 2)[:, 1:]
     return Outcome(
         len(said.difference),
-        float(said.told.any(1).mean()),
-        float(said.covered[:, against_first].mean()),
+        float(wrong.any(1).mean()),
+        float(covered.mean()),
         _ratio(said.needed, first.needed),
-        _ratio(said.half[:, against_first], first.half[:, against_first]),
+        _ratio(half, first.half[:, against_first]),
     )
 
 

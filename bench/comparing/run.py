@@ -1,12 +1,14 @@
-"""What rules for comparing servers claim of servers that do not differ, and what they find.
+"""What rules for comparing servers claim of servers that do not differ, and of such that do.
 
     PYTHONPATH=bench python3 bench/comparing/run.py [--rounds N] [--only RULE] [--held-out]
 
 Every candidate, on made-up noise of many kinds and on noise as it was measured, with 2, 4, 6 and
 13 servers in 3, 5 and 10 repetitions: in which share of the runs are any two servers told apart,
 how many of the 95 % intervals of factors hold the truth, and how much must servers differ, and how
-wide are the intervals, beside the first rule. Then: how often is a server found that is faster by
-2, 5 and 20 %.
+wide are the intervals, beside the first rule. Likewise of servers that do differ, evenly from the
+first to the last one, which is 1.05, 1.5 or 4 times as fast: how often is a slower one called the
+faster, and how many of the intervals of factors, as `ours` draws them on a page, hold the truth?
+Then: how often is a server found that is faster by 2, 5 and 20 %.
 
 A machine that drifts does so to trials in the order that the operator plans; other orders are
 beside it in orders.py. Noise as measured has the size of that of published runs, and what was left
@@ -16,7 +18,7 @@ seed.
 
 Exits with 1 when `ours` misses a goal; goals, and what counts as reaching them, were set before the
 candidates were compared. A case that misses one is drawn again, with other seeds and ten times as
-many runs, and missed is what misses there as well: of some 400 counts that are judged some are off
+many runs, and missed is what misses there as well: of some 600 counts that are judged some are off
 by chance.
 """
 
@@ -39,6 +41,9 @@ REPETITIONS = (3, 5, 10)
 MEASURED = "measured"
 LEFT_OVER = "left over"
 NOISES = (*MADE_UP, MEASURED, *DRIFTS, LEFT_OVER)
+FACTORS = (1.05, 1.5, 4.0)
+"""So many times as fast as the first server is the last one, and the others lie between evenly."""
+FACTOR_NOISES = ("equal", "half noisy", MEASURED)
 POWER_AT = (0.02, 0.05, 0.20)
 POWER_NOISES = ("equal", MEASURED)
 SEED = 20261123
@@ -68,20 +73,50 @@ class Case:
     servers: int
     repetitions: int
     noise: str
+    factor: float = 1.0
+    """Of the last server; 1: servers do not differ."""
 
     def __str__(self) -> str:
-        return f"{self.servers} x {self.repetitions}, {self.noise}"
+        return f"{self.servers} x {self.repetitions}, {self.of}"
+
+    @property
+    def of(self) -> str:
+        """What stands above its column."""
+        return self.noise if self.factor == 1 else f"{self.noise}, factors to {self.factor:g}"
+
+    @property
+    def truth(self) -> Array:
+        """The logarithms that the servers are worth."""
+        return np.linspace(0.0, math.log(self.factor), self.servers)
+
+    def outcome(self, rule: str, y: Array) -> Outcome:
+        """Return how often a rule errs in runs of this case."""
+        said, first = RULES[rule](y), RULES[FIRST](y)
+        as_drawn = rule == "ours" and self.factor != 1
+        return outcome(said, first, self.servers, self.truth, as_drawn=as_drawn)
 
     def runs(self, rounds: int, measured: Measured, draw: int = 0) -> Array:
-        """Return the logarithms of so many runs of servers that do not differ."""
+        """Return the logarithms of so many runs."""
         seed = [SEED, self.servers, self.repetitions, NOISES.index(self.noise)]
+        if self.factor != 1:
+            seed.append(FACTORS.index(self.factor) + AGAIN + 1)
         dice = np.random.default_rng([*seed, draw] if draw else seed)
         shape = (rounds, self.repetitions, self.servers)
         if self.noise == MEASURED:
-            return as_measured(measured.deviations, shape, dice)
-        if self.noise == LEFT_OVER:
-            return as_left_over(measured.left_over, shape, dice)
-        return made_up(self.noise, shape, dice)
+            noise = as_measured(measured.deviations, shape, dice)
+        elif self.noise == LEFT_OVER:
+            noise = as_left_over(measured.left_over, shape, dice)
+        else:
+            noise = made_up(self.noise, shape, dice)
+        return noise + self.truth
+
+
+def cases(servers: int, repetitions: int) -> list[Case]:
+    """Return what is tried of a shape: servers that do not differ, and such that do."""
+    alike = [Case(servers, repetitions, noise) for noise in NOISES]
+    return alike + [
+        Case(servers, repetitions, noise, factor) for factor in FACTORS for noise in FACTOR_NOISES
+    ]
 
 
 def power(rule: str, case: Case, rounds: int, measured: Measured) -> tuple[float, ...]:
@@ -116,15 +151,15 @@ def main() -> int:
     of_ours: dict[Case, Outcome] = {}
     for servers, repetitions in shapes:
         print(f"\n{servers} servers, {repetitions} repetitions")
-        print(f"| rule | {' | '.join(NOISES)} | 2, 5, 20 % found: {', '.join(POWER_NOISES)} |")
-        print("|---" * (len(NOISES) + 2) + "|")
+        of_shape = cases(servers, repetitions)
+        heads = [*(case.of for case in of_shape), f"2, 5, 20 % found: {', '.join(POWER_NOISES)}"]
+        print(f"| rule | {' | '.join(heads)} |")
+        print("|---" * (len(heads) + 1) + "|")
         for rule in rules:
             rounds = max(1, args.rounds // (_SLOWER_BY if rule == PERMUTED else 1))
             cells = []
-            for noise in NOISES:
-                case = Case(servers, repetitions, noise)
-                y = case.runs(rounds, measured)
-                found = outcome(RULES[rule](y), RULES[FIRST](y), servers)
+            for case in of_shape:
+                found = case.outcome(rule, case.runs(rounds, measured))
                 cells.append(
                     f"{found.false:.1%}, {found.coverage:.1%}, "
                     f"{found.width:.2f}, {found.interval:.2f}"
@@ -145,7 +180,7 @@ def _again(case: Case, rounds: int, measured: Measured) -> Outcome:
     outcomes = []
     for draw in range(1, AGAIN + 1):
         y = case.runs(rounds, measured, draw)
-        outcomes.append(outcome(RULES["ours"](y), RULES[FIRST](y), case.servers))
+        outcomes.append(case.outcome("ours", y))
     return replace(
         outcomes[0],
         rounds=AGAIN * rounds,
