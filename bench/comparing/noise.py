@@ -25,6 +25,15 @@ MADE_UP = (
 DRIFTS = ("steep drift", "step", "walk", "wave")
 """What else a machine does over the time of a run, with noise of 1 %; see `disturbance`."""
 
+_UNLIKE = ", felt unlike"
+FELT_UNLIKE = tuple(f"{kind}{_UNLIKE}" for kind in ("drift", *DRIFTS[1:], "levels"))
+"""What a machine does, of which servers take `SENSITIVITY` in turn: one that mostly waits for
+something is slowed down less than one that computes. What it did to them on average over the run
+belongs to what they were worth in that run, so it is taken off: but not of levels, which are drawn
+for each repetition, so that a run is a sample of them."""
+SENSITIVITY = (0.5, 2.0, 1.0)
+"""Fixed before anything was simulated with it."""
+
 _UNEQUAL = {"one noisy", "half noisy", "all but one noisy", *MADE_UP[4:6]}
 _STUMBLE = (0.1, 0.6)
 """How much slower a trial is in which the machine stumbles, as a logarithm."""
@@ -57,8 +66,14 @@ def made_up(kind: str, shape: tuple[int, int, int], dice: np.random.Generator) -
         groups = np.zeros(shape)
         groups[:, :, 0] = 0.03 * ((dice.random(shape[:2]) < 0.5) - 0.5)
         return 0.01 * calm + groups
-    done = disturbance(kind, shape, dice)
-    return np.take_along_axis(done, planned(shape, int(dice.integers(2**30))), 2) + 0.01 * calm
+    machine = kind.removesuffix(_UNLIKE)
+    done = disturbance(machine, shape, dice)
+    if machine != kind and machine != "levels":
+        done = done - done.mean((1, 2), keepdims=True)
+    felt = np.take_along_axis(done, planned(shape, int(dice.integers(2**30))), 2)
+    if machine != kind:
+        felt = felt * np.resize(SENSITIVITY, servers)
+    return felt + 0.01 * calm
 
 
 def disturbance(kind: str, shape: tuple[int, int, int], dice: np.random.Generator) -> Array:
@@ -82,6 +97,8 @@ def disturbance(kind: str, shape: tuple[int, int, int], dice: np.random.Generato
     elif kind == "step":
         at = dice.uniform(count / 3, 2 * count / 3, (rounds, 1))
         done = dice.normal(0, 0.1, (rounds, 1)) * (time >= at)
+    elif kind == "levels":
+        done = np.repeat(0.03 * dice.standard_normal((rounds, repetitions)), servers, 1)
     elif kind == "walk":
         done = np.cumsum(0.01 * dice.standard_normal((rounds, count)), 1)
     elif kind == "wave":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from candidates import ours, pairs
 from measured_noise import halves
-from noise import MADE_UP, disturbance, made_up, planned
+from noise import FELT_UNLIKE, MADE_UP, disturbance, made_up, planned
 from orders import ORDERS, with_place
 
 from laptime.analysis.comparing import Comparison
@@ -111,3 +111,19 @@ def test_a_place_that_is_a_covariate_takes_a_straight_drift_out() -> None:
     steep = 0.1 * (at + 4 * np.arange(4)[None, :, None])
     said = with_place(steep + made_up("equal", shape, np.random.default_rng(9)), at)
     assert np.all(said.needed < 0.05)
+
+
+@pytest.mark.parametrize("kind", FELT_UNLIKE)
+def test_a_server_takes_half_of_what_the_machine_does_and_another_one_twice(kind: str) -> None:
+    shape = (300, 5, 3)
+    y = made_up(kind, shape, np.random.default_rng(3))
+    spread = np.sqrt(y.var((0, 1)) - 0.01**2)
+    assert spread / spread[2] == pytest.approx([0.5, 2.0, 1.0], rel=0.15)
+    # Nobody is worth more for it.
+    assert y.mean((0, 1)) == pytest.approx([0.0] * 3, abs=4 * 2 * 0.03 / 300**0.5)
+
+
+def test_a_level_is_that_of_a_whole_repetition() -> None:
+    done = disturbance("levels", (4, 5, 3), np.random.default_rng(3))
+    assert np.all(done == done[:, :, :1])
+    assert len(np.unique(done)) == 20
