@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from alike.kinds import KINDS
+from alike.kinds import FIGURES, KINDS
 from numpy.typing import NDArray
 
 from laptime.analysis.distributions import student_quantile
@@ -52,12 +52,12 @@ def halves() -> tuple[list[list[float]], list[list[float]]]:
     return found
 
 
-def left_over() -> tuple[list[Array], list[Array]]:
+def left_over(*only: str) -> tuple[list[Array], list[Array]]:
     """Return what is left over of the trials of each run of like servers: to choose by, held out.
 
-    One array for each figure of each run, repetitions by servers, in logarithms: without what a
-    server has on average and what a repetition did to all, and as large as it was before these were
-    taken out. Runs that lost a trial are left out.
+    One array for each figure of each run (all of FIGURES, or `only` some), repetitions by servers,
+    in logarithms: without what a server has on average and what a repetition did to all, and as
+    large as it was before these were taken out. Runs that lost a trial are left out.
     """
     found: tuple[list[Array], list[Array]] = ([], [])
     for line in JOURNAL.read_text().splitlines():
@@ -65,7 +65,8 @@ def left_over() -> tuple[list[Array], list[Array]]:
         if run["lost"] or run["began"] > UNTIL:
             continue
         half = found[zlib.crc32(f"{run['began']}".encode()) % 2]
-        figures = KINDS[run.get("kind", "four")].figures
+        of_kind = KINDS[run.get("kind", "four")].figures
+        figures = [name for name in only or FIGURES if name in of_kind]
         half += [_left_over(np.log(np.array([*run[name].values()]).T)) for name in figures]
     return found
 
