@@ -626,7 +626,7 @@ examples: install ## the five published benchmarks as published, into docs/resul
 .PHONY: bench-overhead
 bench-overhead: install ## what Laptime itself takes: apply to first request, between trials, to figures
 	$(USE_CLUSTER)
-	PYTHONPATH=bench $(PYTHON) bench/overhead/run.py
+	PYTHONPATH=bench:proof $(PYTHON) bench/overhead/run.py
 
 .PHONY: bench-cause
 bench-cause: install ## whether causes are named and proven rightly: set-ups drawn by a seed, going on where it stopped (SETUPS=10)
@@ -718,7 +718,7 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 	$(CLUSTER) down
 	$(AGAIN) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
-	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
+	PYTHONPATH=bench:proof $(PYTHON) bench/scale/run.py $(BENCH)
 
 # Its processes are stopped and killed: the cluster is its own. The proxy is beside the API server.
 .PHONY: chaos

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from laptime_proof import lines
 from laptime_proof.journal import commit_of
@@ -27,6 +27,48 @@ the servers, a bench names beside it."""
 NOT_MEASURING = tuple(
     f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl", "*.md")
 )
+
+
+class Noise(Protocol):
+    """What others took of the CPU time of nodes, as shares: means of the trials of a run."""
+
+    @property
+    def stolen(self) -> float:
+        """By the hypervisor."""
+
+    @property
+    def others(self) -> float | None:
+        """By all but the pods of the run; None where nobody told, as in older entries."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much others may take of what a bench judges. Fixed before it is run, never by results.
+
+    Beyond them nothing is judged: neither a pass nor a miss is Laptime's own. What is not known is
+    beyond nothing.
+    """
+
+    stolen: float
+    others: float | None
+    """None: no limit, for a reason that the bench gives."""
+
+    def beyond(self, noise: Noise) -> str:
+        """Return what was too much, beside its limit; empty: nothing that is known."""
+        taken = (("stolen", noise.stolen, self.stolen), ("others", noise.others, self.others))
+        return ", ".join(
+            f"{what} {share:.1%} (at most {most:.0%})"
+            for what, share, most in taken
+            if share is not None and most is not None and share > most
+        )
+
+
+OF_FIGURES = Limits(stolen=0.01, others=0.05)
+"""Where a figure is judged: what Laptime itself calls a quiet node (docs/measurement.md)."""
+OF_BEHAVIOUR = Limits(stolen=0.05, others=0.20)
+"""Where it is judged what Laptime says. That must be right on a machine that others use as well, so
+much more is allowed; but they must not be what limits a server, or what a difference is hidden by:
+less than the quarter of a node from which Laptime itself doubts what it measured there."""
 
 
 @dataclass(frozen=True)
@@ -88,3 +130,31 @@ def share_of_nodes(results: Mapping[str, Any], what: str) -> float:
         for node in (trial.get("usage") or {}).get("nodes") or []
     ]
     return round(mean(found), 4) if found else 0.0
+
+
+def others_of_nodes(results: Mapping[str, Any]) -> float | None:
+    """Return the share of the nodes' CPUs that all but the pods of the run used, likewise.
+
+    None where nobody told.
+    """
+    found = [
+        node["othersCores"] / node["cpus"]
+        for trial in results["trials"]
+        if trial.get("figures")
+        for node in (trial.get("usage") or {}).get("nodes") or []
+        if node.get("othersCores") is not None and node.get("cpus")
+    ]
+    return round(mean(found), 4) if found else None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What others took of one run: see Noise."""
+
+    stolen: float
+    others: float | None = None
+
+    @classmethod
+    def of(cls, results: Mapping[str, Any]) -> Taken:
+        """Return what a results.json says of it."""
+        return cls(share_of_nodes(results, "stolenShare"), others_of_nodes(results))

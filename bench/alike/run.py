@@ -32,7 +32,15 @@ from typing import Any
 from alike.kinds import KINDS, manifest
 from alike.neighbour import neighbour
 from cluster_access import results_of, run_to_end
-from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
+from going_on import (
+    MEASURING,
+    NOT_MEASURING,
+    OF_BEHAVIOUR,
+    Count,
+    count_of,
+    others_of_nodes,
+    share_of_nodes,
+)
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import binom, binomtest
@@ -55,6 +63,7 @@ GOAL = 0.05
 SURELY = 0.035
 """A count that GOAL gives by chance less often than this is a miss: 7 of 60, 10 of 100."""
 
+LIMITS = OF_BEHAVIOUR
 OUTSIDE = ("stolenShare", "othersCores", "probeSeconds")
 """Of the usage of the only node."""
 LONGEST_SECONDS = 900.0
@@ -85,15 +94,26 @@ class Entry:
     kind: str = "four"
     """Of KINDS."""
     state: str = "Succeeded"
+    others: float | None = None
+    """Share of its CPUs that all but the run used, mean of the trials."""
+
+    @property
+    def beyond(self) -> str:
+        """What others took beyond LIMITS, where they are not meant to; empty: nothing."""
+        return "" if KINDS[self.kind].disturbed else LIMITS.beyond(self)
 
     @property
     def whole(self) -> bool:
-        """Whether it can be judged: nothing of it is missing."""
+        """Whether it can be judged: nothing of it is missing, and it had the machine."""
         kind = KINDS[self.kind]
         expected = [kind.repetitions] * kind.servers
-        return self.state == "Succeeded" and all(
-            [len(trials) for trials in of.values()] == expected
-            for of in (self.throughput, self.p99)
+        return (
+            self.state == "Succeeded"
+            and not self.beyond
+            and all(
+                [len(trials) for trials in of.values()] == expected
+                for of in (self.throughput, self.p99)
+            )
         )
 
 
@@ -144,6 +164,7 @@ def entry_of(
         outside={what: dict(of) for what, of in outside.items()},
         kind=kind,
         state=state,
+        others=others_of_nodes(results),
     )
 
 
@@ -182,8 +203,9 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
     for one in entries:
         if not one.whole:
             figures = sum(map(len, one.throughput.values()))
+            beyond = one.beyond and f"; {one.beyond}, told apart: {', '.join(one.apart) or 'none'}"
             found.append(
-                f"not counted: {one.state}; {figures} trials have figures, {one.lost} none"
+                f"not counted: {one.state}; {figures} trials have figures, {one.lost} none{beyond}"
             )
     entries = [one for one in entries if one.whole]
     if not entries:

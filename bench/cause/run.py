@@ -19,7 +19,9 @@ that the second form prints. Goes on where it stopped: journal.jsonl has each se
 of what was judged (SUBJECT), which is the seed as well. Set-ups of all commits are judged together,
 each by what its commit said of it, and those of the present commit once more by themselves: either
 can miss, these where chance alone would make it so bad less often than SURELY. Exits with 1 when a
-goal is missed, and says *not judged* before there are SETUPS. How busy the machine was is printed.
+goal is missed, and says *not judged* before there are SETUPS. A set-up beside which others used
+more of the machine than LIMITS say is shown and not judged, and is measured anew. How busy the
+machine was is printed.
 """
 
 from __future__ import annotations
@@ -38,7 +40,15 @@ from cause.draws import BORDER, TRIED, WANTED, WORTH, drawn, limits
 from cause.manifests import IMAGES, manifest, with_more
 from cause.model import NODE_CPUS, gain, throughput
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
-from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
+from going_on import (
+    MEASURING,
+    NOT_MEASURING,
+    OF_BEHAVIOUR,
+    Count,
+    count_of,
+    others_of_nodes,
+    share_of_nodes,
+)
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import binom
@@ -61,6 +71,7 @@ SETUPS = sum(WANTED.values())
 GOAL_CONFIRMED, GOAL_SUSPECTED, GOAL_PROVEN, GOAL_BOTH = 0.98, 0.85, 0.80, 0.80
 SURELY = 0.03
 """Few set-ups that are as bad by chance less often than this miss a goal."""
+LIMITS = OF_BEHAVIOUR
 LONGEST_SECONDS = 400.0
 NAME = "cause"
 
@@ -97,6 +108,12 @@ class Entry:
     stolen: float
     busy: float
     seconds: float
+    others: float | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether others left it so much of the machine that what was named is Laptime's own."""
+        return not LIMITS.beyond(self)
 
 
 def explained() -> tuple[list[dict[str, Any]], str]:
@@ -142,6 +159,7 @@ def one(commit: str, number: int, version: str) -> Entry:
         stolen=share_of_nodes(results, "stolenShare"),
         busy=share_of_nodes(results, "busyShare"),
         seconds=round(time.monotonic() - began, 1),
+        others=others_of_nodes(results),
     )
 
 
@@ -215,9 +233,11 @@ def _set_ups(entries: list[Entry]) -> list[str]:
         truth = ", ".join("+".join(each) for each in entry.truth)
         also = f" ({', '.join(entry.also)})" if entry.also else ""
         mark = "right" if suspected_rightly(entry) else "WRONG"
+        beyond = "" if entry.judged else f"; not judged: {LIMITS.beyond(entry)}"
         found.append(
             f"{entry.commit[:7]} {entry.number:>3} {mark} {truth:<44} "
             f"suspected {entry.suspected}{also}; {entry.rate[1]:.0f}/s, model {entry.rate[0]:.0f}"
+            f"{beyond}"
         )
         for arm in entry.tried:
             said = "-" if arm.gain[0] is None else f"{arm.gain[0]:.2f}"
@@ -236,6 +256,9 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
     Of all set-ups together, and of those of one commit: either can miss a goal.
     """
     found, good = _set_ups(entries), True
+    entries = [one for one in entries if one.judged]
+    if not entries:
+        return [*found, "no set-up can be judged"], False
     for name, right, of, goal in _judged(entries):
         said, met = _line(name, right, of, goal)
         found.append(said)
@@ -278,7 +301,14 @@ def main() -> int:
         print(*IMAGES)
         return 0
     count: Count[Entry] = count_of(
-        __doc__, "setups", SETUPS, JOURNAL, SUBJECT, _read, of_all_commits=True
+        __doc__,
+        "setups",
+        SETUPS,
+        JOURNAL,
+        SUBJECT,
+        _read,
+        of_all_commits=True,
+        whole=lambda entry: entry.judged,
     )
     if count.wanted:
         cpus = [one["status"]["capacity"]["cpu"] for one in kubectl_json("get", "nodes")["items"]]
@@ -286,7 +316,7 @@ def main() -> int:
             print(f"not judged: the model is of one node of {NODE_CPUS} CPUs, here are {cpus}")
             return NOT_JUDGED_CODE
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    done = {entry.number for entry in count.entries if entry.commit == count.commit}
+    done = {one.number for one in count.entries if one.commit == count.commit and one.judged}
     left = [number for number in range(SETUPS) if number not in done]
     for number in left[: count.wanted]:
         entry = one(count.commit, number, version)
@@ -300,7 +330,7 @@ def main() -> int:
         return NOT_JUDGED_CODE
     found, good = table(count.entries, count.commit)
     print(*found, sep="\n")
-    if len(count.entries) < SETUPS:
+    if sum(one.judged for one in count.entries) < SETUPS:
         return NOT_JUDGED_CODE
     return 0 if good else 1
 

@@ -18,8 +18,9 @@ where all runs together show less than 1 %.
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and the images of the
 examples. One of the N is all five benchmarks once. Goes on where it stopped: journal.jsonl has the
 figures of each trial with the commit of what made them (SUBJECT). The rules are today's, whenever
-they are asked. A run that did not succeed or lost a trial is shown and not judged. Exits with 1
-when a goal is missed, and says *not judged* before five judged runs of each.
+they are asked. A run that did not succeed or lost a trial is shown and not judged, and so
+is one beside which others used more of the machine than LIMITS say. Exits with 1 when a goal is
+missed, and says *not judged* before five judged runs of each.
 """
 
 from __future__ import annotations
@@ -37,7 +38,15 @@ from typing import Any
 
 import yaml
 from cluster_access import results_of, run_to_end
-from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
+from going_on import (
+    MEASURING,
+    NOT_MEASURING,
+    OF_BEHAVIOUR,
+    Count,
+    count_of,
+    others_of_nodes,
+    share_of_nodes,
+)
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 
@@ -65,6 +74,7 @@ FIRST_LOOK = 3
 LOOKS = Looks(FIRST_LOOK, shares_of_looks(FIRST_LOOK, REPETITIONS))
 SUBJECT = (*MEASURING, "images/servers", "examples", "bench/deciding", *NOT_MEASURING)
 """What figures rest on. Not the rules: they judge figures that are there."""
+LIMITS = OF_BEHAVIOUR
 LONGEST_SECONDS = 3600.0
 _OTHERWISE = ("stopWhen", "maxRepetitions", "smallestDifference", "precision", "objectives")
 
@@ -91,11 +101,12 @@ class Entry:
     stolen: float
     busy: float
     state: str = "Succeeded"
+    others: float | None = None
 
     @property
     def whole(self) -> bool:
-        """Whether it can be judged: nothing of it is missing."""
-        return self.state == "Succeeded" and not self.lost
+        """Whether it can be judged: nothing of it is missing, and it had the machine."""
+        return self.state == "Succeeded" and not self.lost and not LIMITS.beyond(self)
 
 
 def manifest(benchmark: str) -> dict[str, Any]:
@@ -144,6 +155,7 @@ def entry_of(
         stolen=share_of_nodes(results, "stolenShare"),
         busy=share_of_nodes(results, "busyShare"),
         state=status["state"],
+        others=others_of_nodes(results),
     )
 
 
@@ -222,7 +234,8 @@ def table(entries: Sequence[Entry]) -> tuple[list[str], bool]:
         whole = [one for one in made if one.whole]
         for entry in made:
             if not entry.whole:
-                found.append(f"{name}: not judged: {entry.state}; {', '.join(entry.lost)}")
+                why = ", ".join(filter(None, [*entry.lost, LIMITS.beyond(entry)]))
+                found.append(f"{name}: not judged: {entry.state}; {why}")
         if not whole:
             continue
         expected = {load: differing(whole, load, APART) for load in whole[0].logs}

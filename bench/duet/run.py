@@ -22,7 +22,8 @@ the duet says of itself, how wide the interval would be in turn, is printed besi
 
 Goes on where it stopped: what came of each round is kept in journal.jsonl with the commit of what
 it judges (SUBJECT). A round in which the neighbour made the interval in turn less than NOISIER
-times as wide says nothing of noise, and does not count for the first goal.
+times as wide says nothing of noise, and does not count for the first goal. There is no other limit
+of noise: who works beside the runs is this bench.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ doubtful and name both nodes; how much wider the interval of the factor is, is p
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
 judges (SUBJECT). A run that did not succeed, lost a trial or compares nothing is shown and not
 counted. The machine must not be full, or the node with less CPU time is not the slower one and
-nothing is shown: that count is not judged, whatever came of it. How busy it was is printed.
+nothing is shown: that count is not judged, whatever came of it. How busy it was is printed. Nor is
+a run counted of which the hypervisor took more than LIMITS say.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -33,7 +34,7 @@ from threading import Event, Thread
 from typing import Any
 
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
-from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, OF_BEHAVIOUR, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 
@@ -58,6 +59,9 @@ SEED = 20261126
 NODES = ("laptime-2", "laptime-4")
 SERVERS = ("one", "two")
 REPETITIONS = 4
+LIMITS = replace(OF_BEHAVIOUR, others=None)
+"""The nodes share one machine, so that what a run does on one of them is others' work on the next.
+That the machine was not full is asked by SLOW_ENOUGH."""
 LONGEST_SECONDS = 900.0
 ELSEWHERE = "what differs may be the nodes"
 
@@ -94,11 +98,15 @@ class Entry:
     state: str = "Succeeded"
 
     @property
+    def others(self) -> None:
+        """Not kept: see LIMITS."""
+
+    @property
     def whole(self) -> bool:
-        """Whether it can be judged: nothing of it is missing."""
+        """Whether it can be judged: nothing of it is missing, and it had the machine."""
         measured = [len(nodes) for nodes in self.turns] == [len(SERVERS)] * REPETITIONS
         compared = self.ranked and self.factor is not None
-        return self.state == "Succeeded" and measured and compared
+        return self.state == "Succeeded" and measured and compared and not LIMITS.beyond(self)
 
 
 def manifest(name: str, nodes: str) -> dict[str, Any]:
@@ -234,9 +242,11 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     found, good = [], True
     for one in entries:
         if not one.whole:
+            noise = LIMITS.beyond(one)
             found.append(
                 f"not counted: {one.nodes}, {one.state}; {one.lost} trials lost, "
                 f"nodes {one.turns}, factor {one.factor}, {'' if one.ranked else 'not '}ranked"
+                f"{noise and f'; {noise}'}"
             )
     entries = [one for one in entries if one.whole]
     if not entries:

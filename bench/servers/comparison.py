@@ -31,6 +31,8 @@ class Verdict(StrEnum):
     """The interval is below."""
     FASTER = "FASTER"
     """The interval is above: ours is not what the other one is."""
+    NOT_JUDGED = "not judged"
+    """Others used too much of the machine."""
     NOT_MEASURED = "NOT MEASURED"
 
 
@@ -54,12 +56,14 @@ class Comparison:
     pair: Pair
     ours: ResultRow
     book: ResultRow
+    beyond: str = ""
+    """What others used beyond the limits of the bench; empty: nothing."""
 
     @classmethod
-    def of(cls, pair: Pair, rows: Sequence[ResultRow]) -> Comparison:
+    def of(cls, pair: Pair, rows: Sequence[ResultRow], beyond: str = "") -> Comparison:
         """Return the comparison that the two rows of a finished run make."""
         by_server = {row.server: row for row in rows}
-        return cls(pair, by_server[OURS], by_server[BOOK])
+        return cls(pair, by_server[OURS], by_server[BOOK], beyond)
 
     @property
     def problem(self) -> str | None:
@@ -77,7 +81,7 @@ class Comparison:
         """Whether ours is as fast."""
         if self.problem is not None or self.ours.factor is None:
             return Verdict.NOT_MEASURED
-        return verdict_of(self.ours.factor)
+        return Verdict.NOT_JUDGED if self.beyond else verdict_of(self.ours.factor)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -118,7 +122,8 @@ def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool | Non
     """Return the figures beside their goals, one a line, and whether all goals are met.
 
     A goal is missed when ours is slower or faster for sure, or was not measured. Where any is
-    undecided and none is missed it is not known (None): more repetitions would decide it.
+    undecided or not judged and none is missed it is not known (None): more repetitions would decide
+    it, or a quieter machine.
     """
     counts = Counter(comparison.verdict for comparison in comparisons)
     lines = []
@@ -135,12 +140,13 @@ def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool | Non
     for verdict, text in (
         (Verdict.ALIKE, f"alike for sure: {ALIKE[0]} to {ALIKE[1]}"),
         (Verdict.UNDECIDED, "undecided"),
+        (Verdict.NOT_JUDGED, "not judged, for what others used"),
     ):
         lines.append(f"{text:36} {f'{counts[verdict]} of {len(comparisons)}':>9}")
-    undecided = counts[Verdict.UNDECIDED]
+    undecided, noisy = counts[Verdict.UNDECIDED], counts[Verdict.NOT_JUDGED]
     if met and undecided:
         lines.append(f"not judged: more repetitions would decide the {undecided} undecided")
-    return lines, None if met and undecided else met
+    return lines, None if met and (undecided or noisy) else met
 
 
 def _number(interval: Interval | None) -> str:

@@ -8,7 +8,8 @@ that the second form lists. For each server (pairs.py) it runs a BenchmarkRun of
 shortest program on the same libraries as their documentation shows it, with the same workers,
 threads and pool. Prints a table in Markdown, then the figures beside their goals; exits with 1
 when one of ours is slower or faster for sure, by more than 5 %, or was not measured, and says *not
-judged* while any is undecided. A faster one is not what its counterpart is.
+judged* while any is undecided, or others used more of the machine than LIMITS say. A faster one is
+not what its counterpart is.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import sys
 import time
 from pathlib import Path
 
-from cluster_access import kubectl, run_to_end
+from cluster_access import kubectl, results_of, run_to_end
 from comparison import Comparison, conclusion, table
+from going_on import OF_FIGURES, Taken
 from laptime_proof.runner import NOT_JUDGED_CODE
 from pairs import BOOK, LOAD, OURS, Pair, chosen
 
 from laptime.api.results import ResultRow, RowState
-from laptime.api.status import RunStatus
+from laptime.api.status import RunStatus, State
 
+LIMITS = OF_FIGURES
 LONGEST_SECONDS = 1200
 """A run with some fifty repetitions is over by then."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +38,10 @@ def compared(pair: Pair, version: str) -> Comparison:
     """Measure a pair."""
     manifest = pair.manifest(version)
     status = RunStatus.model_validate(run_to_end(manifest, LONGEST_SECONDS))
-    kubectl("delete", "benchmarkrun", manifest["metadata"]["name"], "--wait=false")
+    name = manifest["metadata"]["name"]
+    succeeded = status.state is State.SUCCEEDED
+    beyond = LIMITS.beyond(Taken.of(results_of(name))) if succeeded else ""
+    kubectl("delete", "benchmarkrun", name, "--wait=false")
     rows = {row.server: row for row in status.results or []}
     refused = {one.name: one for one in status.servers or []}
     for server in (OURS, BOOK):
@@ -48,7 +54,7 @@ def compared(pair: Pair, version: str) -> Comparison:
                 reason=one.reason if one else None,
                 message=one.message if one else status.verdict,
             )
-    return Comparison.of(pair, list(rows.values()))
+    return Comparison.of(pair, list(rows.values()), beyond)
 
 
 def main() -> int:
@@ -75,7 +81,7 @@ def main() -> int:
         comparisons.append(comparison)
         cells = "  ".join(cell.replace("`", "") for cell in comparison.cells)
         print(f"[{number}/{len(pairs)}] {cells}", flush=True)
-        for text in (comparison.problem, *comparison.doubts):
+        for text in (comparison.problem, comparison.beyond, *comparison.doubts):
             if text:
                 print(f"  {text}", flush=True)
     print(f"\n{table(comparisons)}\n")

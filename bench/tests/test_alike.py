@@ -142,3 +142,17 @@ def test_each_kind_is_a_run_that_the_operator_takes() -> None:
     for kind in KINDS.values():
         spec = BenchmarkRunSpec.model_validate(manifest("alike", "1", kind)["spec"])
         assert len(spec.servers) == kind.servers
+
+
+def test_a_run_beside_which_others_used_the_machine_is_shown_and_not_counted() -> None:
+    noisy = replace(made(True), others=0.3, apart=["throughput"])
+    lines, met = table([made(False), noisy, replace(made(True), stolen=0.06)], "c")
+    assert met
+    assert lines[:2] == [
+        "not counted: Succeeded; 16 trials have figures, 0 none; others 30.0% (at most 20%), "
+        "told apart: throughput",
+        "not counted: Succeeded; 16 trials have figures, 0 none; stolen 6.0% (at most 5%), "
+        "told apart: none",
+    ]
+    # Unless that is what it is about.
+    assert replace(noisy, kind="disturbed").whole

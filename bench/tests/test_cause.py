@@ -188,6 +188,20 @@ def test_too_few_pairs_of_which_both_are_named_miss_a_goal_of_their_own() -> Non
     assert not table([replace(both, commit="before")] * 90 + [both] + [alone] * 3, SEED)[1]
 
 
+def test_a_set_up_beside_which_others_used_the_machine_is_shown_and_not_judged() -> None:
+    right = entry("databaseConnections", PAIR, RIGHT, also=["serverConcurrency"])
+    wrong = replace(entry("node", [["databaseConnections"]], WRONG), stolen=0.06)
+    lines, good = table([right, wrong, replace(wrong, stolen=0.0, others=0.21)], SEED)
+    assert good
+    said = "\n".join(lines)
+    assert "; not judged: stolen 6.0% (at most 5%)" in said
+    assert "; not judged: others 21.0% (at most 20%)" in said
+    assert f"{'suspected causes that limit':<46}    1 of 1    100.0%  goal 85%: met" in lines
+    # Within the limits it is wrong.
+    assert not table([right, replace(wrong, stolen=0.05, others=0.2)], SEED)[1]
+    assert table([wrong], SEED)[0][-1] == "no set-up can be judged"
+
+
 @pytest.mark.parametrize("cause", list(WANTED))
 def test_more_of_each_cause_is_known(cause: Cause) -> None:
     assert cause in MORE

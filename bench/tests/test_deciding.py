@@ -83,9 +83,17 @@ def test_the_slower_one_called_faster_is_a_wrong_claim_and_decides_nothing() -> 
 
 
 @pytest.mark.parametrize(
-    "broken", [{"state": "Failed"}, {"lost": ["s1 under closed"], "logs": {"closed": {}}}]
+    "broken",
+    [
+        {"state": "Failed"},
+        {"lost": ["s1 under closed"], "logs": {"closed": {}}},
+        {"stolen": 0.06},
+        {"others": 0.3},
+    ],
 )
-def test_a_run_that_lacks_something_is_shown_and_not_judged(broken: dict[str, Any]) -> None:
+def test_a_run_that_lacks_something_or_the_machine_is_shown_and_not_judged(
+    broken: dict[str, Any],
+) -> None:
     good = [entry(100, 300, benchmark=name) for name in BENCHMARKS for _ in range(RUNS)]
     lines, _ = table([*good[1:], replace(good[0], **broken)])
     assert lines[0].startswith("users: not judged: ")

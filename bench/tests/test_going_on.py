@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import alike.run
 import cause.run
@@ -11,7 +12,7 @@ import duet.run
 import lanes.run
 import nodes.run
 import pytest
-from going_on import ROOT
+from going_on import OF_BEHAVIOUR, ROOT, Taken, others_of_nodes
 
 SUBJECTS = {
     bench.__name__: bench.SUBJECT
@@ -58,3 +59,33 @@ def test_each_path_of_a_subject_is_one(subject: tuple[str, ...]) -> None:
 def test_what_explain_tries_is_of_what_explains() -> None:
     tried = {"cli/experiments.py", "cli/explain_command.py", "analysis/explained.py"}
     assert {f"operator/src/laptime/{name}" for name in tried} <= files_of(cause.run.SUBJECT)
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        (Taken(0.05, 0.20), ""),
+        (Taken(0.051, 0.20), "stolen 5.1% (at most 5%)"),
+        (Taken(0.0, 0.201), "others 20.1% (at most 20%)"),
+        (Taken(0.243, 0.5), "stolen 24.3% (at most 5%), others 50.0% (at most 20%)"),
+        (Taken(0.0, None), ""),
+    ],
+)
+def test_what_others_took_is_beyond_a_limit_or_it_is_not(taken: Taken, said: str) -> None:
+    assert OF_BEHAVIOUR.beyond(taken) == said
+
+
+def test_a_bench_without_a_limit_of_others_is_judged_whatever_they_took() -> None:
+    assert replace(OF_BEHAVIOUR, others=None).beyond(Taken(0.0, 0.9)) == ""
+
+
+def test_what_others_took_is_a_share_of_the_nodes_that_told_it() -> None:
+    told = {"othersCores": 0.5, "cpus": 2}
+    trials = [
+        {"figures": {}, "usage": {"nodes": [{"othersCores": 2.0, "cpus": 2}]}},
+        {"figures": {"requests": 1}, "usage": {"nodes": [told, {"othersCores": None, "cpus": 2}]}},
+        {"figures": {"requests": 1}, "usage": {"nodes": [{"othersCores": 0.1, "cpus": 2}]}},
+        {"figures": {"requests": 1}, "usage": None},
+    ]
+    assert others_of_nodes({"trials": trials}) == 0.15
+    assert others_of_nodes({"trials": trials[3:]}) is None

@@ -71,3 +71,14 @@ def test_the_interval_is_students() -> None:
     # 4.303 standard errors with two degrees of freedom; the logarithms are -0.10536, 0, 0.10536.
     assert low == pytest.approx(2.718281828 ** (-4.3027 * 0.10536 / 3**0.5), rel=1e-4)
     assert low * high == pytest.approx(1.0)
+
+
+def test_a_pair_of_which_the_hypervisor_took_much_is_shown_and_not_counted() -> None:
+    good = pairs([1.0, 1.01, 0.99, 1.0, 1.01, 0.99])
+    robbed = replace(GOOD, beside=GOOD.alone * 3, stolen=0.02)
+    found, verdict = table([*good, robbed])
+    assert verdict is True
+    assert found[0] == "not counted: stolen 2.0% (at most 1%)"
+    assert table([*good[:5], robbed])[1] is None
+    # What was not measured in two lanes at once was not, whoever took what.
+    assert table([*good, replace(robbed, lanes=["east", "east", "east"])])[1] is False

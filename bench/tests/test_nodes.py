@@ -111,3 +111,13 @@ def test_where_no_node_is_slow_nothing_is_judged() -> None:
     found, met = table([alike] * 20)
     assert met is None
     assert any("slow enough" in line for line in found)
+
+
+def test_a_run_of_which_the_hypervisor_took_much_is_shown_and_not_counted() -> None:
+    whole = entry_of(results(GOOD, said=""), "rotate", "c", 0.0, 60.0)
+    robbed = replace(whole, stolen=0.06, apart=True)
+    found, _ = table([whole, robbed])
+    assert found[0].startswith("not counted: rotate, ")
+    assert found[0].endswith("ranked; stolen 6.0% (at most 5%)")
+    assert found[1].startswith("rotate   told apart in 0 of 1 runs")
+    assert left([robbed]) == list(PLAN)

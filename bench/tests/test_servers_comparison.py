@@ -61,6 +61,7 @@ def test_what_is_undecided_is_neither_a_pass_nor_a_miss_and_is_counted() -> None
         "not measured                            0 of 2  goal 0: met",
         "alike for sure: 0.95 to 1.05            1 of 2",
         "undecided                               1 of 2",
+        "not judged, for what others used        0 of 2",
         "not judged: more repetitions would decide the 1 undecided",
     ]
 
@@ -128,3 +129,17 @@ def test_a_doubtful_figure_says_why() -> None:
     doubtful = comparison(0.99, 1.02, validity=Validity.DOUBTFUL, validity_reasons=["stolen time"])
     assert doubtful.doubts == ["fastapi-sync, ours: stolen time"]
     assert doubtful.verdict is Verdict.ALIKE
+
+
+def test_beside_others_who_use_the_machine_nothing_is_judged() -> None:
+    ratio = Interval(value=2.0, low=1.9, high=2.1)
+    rows = [row(BOOK), row(OURS, ratio)]
+    noisy = Comparison.of(PAIR, rows, "others 9.0% (at most 5%)")
+    assert noisy.verdict is Verdict.NOT_JUDGED
+    lines, met = conclusion([comparison(0.99, 1.02), noisy])
+    assert met is None
+    assert "not judged, for what others used        1 of 2" in lines
+    # What was not measured at all is a miss, whoever used the machine.
+    assert Comparison.of(PAIR, [row(BOOK), row(OURS)], "others 9.0%").verdict is (
+        Verdict.NOT_MEASURED
+    )
