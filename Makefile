@@ -649,6 +649,13 @@ bench-alike: install ## how often like servers are told apart: 100 runs, going o
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS)) $(if $(KIND),--kind $(KIND))
 
+.PHONY: bench-detectable
+bench-detectable: install ## how often a run finds the difference that it calls the smallest detectable, going on where it stopped (RUNS=10)
+	$(USE_CLUSTER)
+	$(IMAGES) reference
+	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
+	PYTHONPATH=bench:proof $(PYTHON) bench/detectable/run.py $(if $(RUNS),--runs $(RUNS))
+
 .PHONY: bench-duet
 bench-duet: install ## what measuring two servers at the same time gives, beside a noisy neighbour and without (ROUNDS=1)
 	if [ -n "$(OWN_KUBECONFIG)" ]; then

@@ -8,6 +8,7 @@ from dataclasses import replace
 import alike.run
 import cause.run
 import deciding.run
+import detectable.run
 import duet.run
 import lanes.run
 import nodes.run
@@ -16,7 +17,15 @@ from going_on import OF_BEHAVIOUR, ROOT, Taken, others_of_nodes
 
 SUBJECTS = {
     bench.__name__: bench.SUBJECT
-    for bench in (alike.run, cause.run, deciding.run, duet.run, lanes.run, nodes.run)
+    for bench in (
+        alike.run,
+        cause.run,
+        deciding.run,
+        detectable.run,
+        duet.run,
+        lanes.run,
+        nodes.run,
+    )
 }
 
 

@@ -181,6 +181,7 @@ LONG = (
     Part("bench-cause-fixed", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
+    Part("bench-detectable", quiet=True),
     Part("bench-deciding", quiet=True),
     Part("bench-duet", quiet=True),
     Part("bench-nodes", quiet=True),
