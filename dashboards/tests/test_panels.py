@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from exported_metrics import exported
 from laptime.analysis import wording
 from laptime.api.isolation import Isolation, Quietness
 from laptime.reconcile.metrics import CONTROLLER
+from laptime.reconcile.run_metrics import MOST_RUNS
 from laptime.report.html.palette import LIGHT_SERVERS
 
 from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
@@ -479,9 +481,15 @@ def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) ->
     """A panel of figures makes its text as small as it must be; one of names says nothing."""
     panel = FIGURES[name]
     assert panel["options"]["textMode"] != "name"
-    if "valueSize" not in (panel["options"].get("text") or {}):
-        room = SCREEN * panel["gridPos"]["w"] / WIDTH - 60
-        assert room / len(panel["fieldConfig"]["defaults"]["noValue"]) >= 5
+    said, place = panel["fieldConfig"]["defaults"]["noValue"], panel["gridPos"]
+    width, height = SCREEN * place["w"] / WIDTH - 40, 38 * place["h"] - 48
+    size = (panel["options"].get("text") or {}).get("valueSize")
+    if size is None:
+        # It is as small as one line needs.
+        assert (width - 20) / len(said) >= 5
+    else:
+        lines = textwrap.wrap(said, int(width / (0.5 * size)))
+        assert 1.2 * size * len(lines) <= height
 
 
 def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
@@ -829,8 +837,35 @@ def test_a_column_of_factors_says_which_direction_is_faster(name: str) -> None:
 
 def test_a_run_without_an_estimate_is_not_told_to_be_a_fault_of_scraping() -> None:
     panel = PANELS["laptime-run: Time left"]
-    assert panel["fieldConfig"]["defaults"]["noValue"] == "No data: unknown, or not scraped"
+    assert panel["fieldConfig"]["defaults"]["noValue"].startswith("No data: no estimate, ")
     assert "was not accepted" in panel["description"]
+
+
+OF_THE_OPERATOR = [
+    name
+    for name, panel in PANELS.items()
+    if name.startswith("laptime-run: ")
+    and all(
+        re.match("laptime_(run|result|trial)_", metric)
+        for target in panel["targets"]
+        for metric in metric_names(target["expr"])
+    )
+]
+
+
+@pytest.mark.parametrize("name", OF_THE_OPERATOR)
+def test_a_run_of_which_the_operator_says_nothing_may_be_gone_or_too_old(name: str) -> None:
+    """Of one that was deleted no panel finds that it was not measured, or nobody scraped."""
+    text = PANELS[name]["fieldConfig"]["defaults"]["noValue"]
+    assert re.search(r"\bgone\b", text)
+    assert f"newest {MOST_RUNS}" in text
+    assert re.search("operator (is )?not scraped", text)
+
+
+def test_every_part_of_the_answer_is_of_the_operator() -> None:
+    assert {"Verdict", "State", "Progress", "Throughput", "Results", "Trials"} <= {
+        name.removeprefix("laptime-run: ") for name in OF_THE_OPERATOR
+    }
 
 
 def test_both_trials_of_a_duet_are_in_its_state() -> None:

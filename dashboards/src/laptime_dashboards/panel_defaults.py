@@ -38,6 +38,9 @@ HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 
+NOT_TOLD = "the run is gone or not among the newest 50, or the operator is not scraped"
+"""Why the operator may say nothing of a run: the end of a list of reasons."""
+
 THREE_DIGITS = "none"
 """Unit of a figure in a table: where no decimals are asked for it has three digits, or all before
 the point, as in the report. `locale` has three decimals then."""
@@ -221,9 +224,13 @@ def figure(
     limits: Sequence[Threshold] = (),
     width: int = QUARTER,
     height: int = 4,
+    text_size: int | None = None,
     labels: Sequence[str] = (),
 ) -> stat.Panel:
-    """Return a panel with big figures, or with the words of these labels of queries for tables."""
+    """Return a panel with big figures, or with the words of these labels of queries for tables.
+
+    Without a `text_size` in pixels, figures and the text for no data are as large as one line is.
+    """
     shown = common_builders.ReduceDataOptions().calcs(["lastNotNull"])
     panel = (
         stat.Panel()
@@ -247,7 +254,8 @@ def figure(
         shown.fields(f"/^({'|'.join(labels)})$/")
         # One below the other: beside each other, words shrink until they cannot be read.
         panel.orientation(common.VizOrientation.HORIZONTAL)
-        panel.text(common_builders.VizTextDisplayOptions().value_size(16))
+    if text_size is not None:
+        panel.text(common_builders.VizTextDisplayOptions().value_size(text_size))
     for one in queries:
         panel.with_target(one)
     return panel

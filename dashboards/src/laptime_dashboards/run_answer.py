@@ -17,6 +17,7 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_UNIT,
     FULL,
     HIDDEN,
+    NOT_TOLD,
     QUARTER,
     SERVER_AND_LOAD,
     THIRD,
@@ -37,7 +38,7 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import ROW, RUN
 
-NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
+NO_RESULT = f"no trial of the run was measured, {NOT_TOLD}"
 
 PLACE = Column("Place", label="place", number=True, more=HIDDEN)
 """What to sort by: loads and servers in the order of the spec, as in the pictures."""
@@ -50,8 +51,10 @@ _NO_END = "Where a search found no upper end the line goes on to the edge."
 _GOES_ON = (
     "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
 )
-_NOT_SCRAPED = "operator not scraped"
-"""Short: what is longer cannot be read in a small panel, whose text is as wide as that is."""
+_NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
+"""In a small panel."""
+_TEXT = 16
+"""Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
 _SMALL = 4
 _LOW = 5
 _HIGH = 7
@@ -64,7 +67,8 @@ def verdict() -> table.Panel:
     return rows(
         "Verdict",
         "The result in a sentence, and the validity of the least valid row, when the run is over.",
-        "the run is not over, or the time range ends before the operator has told of its end",
+        "the run is not over, the time range ends before the operator has told of its end, "
+        f"{NOT_TOLD}",
         [
             Column("Verdict", label="verdict", more=WRAPPED),
             Column(
@@ -92,13 +96,15 @@ def state() -> stat.Panel:
         f"Where the run is ({', '.join(STATES)}), and the trial that is set up or measured now: "
         "two of a duet.",
         "short",
-        "no such run in this time (choose one), or the operator is not scraped",
+        "run gone or not in this time (choose one), not among the newest 50, or operator not "
+        "scraped",
         [
             newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
         ],
         width=QUARTER,
         height=_LOW,
+        text_size=_TEXT,
         labels=["state", "now"],
     )
     named_states = dashboard_models.DynamicConfigValue(id_val="mappings", value=words(STATES))
@@ -112,7 +118,7 @@ def progress() -> stat.Panel:
         "Share of the trials that are over, with verifyOnly of the servers that are checked; of a "
         "run that was refused there are none.",
         "percentunit",
-        _NOT_SCRAPED,
+        _NOT_TOLD_SHORT,
         [
             newest(
                 f"max(laptime_run_progress_ratio{{{RUN}}}) or 0 * max(laptime_run_info{{{RUN}}})",
@@ -121,6 +127,7 @@ def progress() -> stat.Panel:
         ],
         width=_SMALL,
         height=_LOW,
+        text_size=_TEXT,
     )
 
 
@@ -131,7 +138,7 @@ def time_left() -> stat.Panel:
         "Hours, minutes and seconds, by the trials so far; 0 of a run that is over, and none of "
         "one that waits and was not accepted.",
         "dthms",
-        "unknown, or not scraped",
+        f"no estimate, {_NOT_TOLD_SHORT}",
         [
             newest(
                 f"max(laptime_run_remaining_seconds{{{RUN}}})"
@@ -141,6 +148,7 @@ def time_left() -> stat.Panel:
         ],
         width=_SMALL,
         height=_LOW,
+        text_size=_TEXT,
     )
 
 
@@ -203,7 +211,7 @@ def limits() -> table.Panel:
         "What limited each server, and what is doubtful",
         "The cause in most repetitions and, when the run is over, the readings that say so and "
         "what is to be doubted (docs/measurement.md).",
-        "no trial was measured, or the operator is not scraped",
+        NO_RESULT,
         [
             Column("Load", label="load", width=75),
             Column("Server", label="server", width=100, more=WRAPPED),

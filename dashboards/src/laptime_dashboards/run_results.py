@@ -9,6 +9,7 @@ from grafana_foundation_sdk.builders import table
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FAILED,
+    NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     WRAPPED,
@@ -66,8 +67,7 @@ def ties() -> table.Panel:
         "Ties",
         "Servers that a load does not tell apart when the run is over, and about how many "
         "repetitions more would do it, by the noise of this run: at most 20, the cheapest.",
-        "no tie is known: all servers are told apart, the run is not over, or the operator is not "
-        "scraped",
+        f"no tie is known: all servers are told apart, the run is not over, {NOT_TOLD}",
         [
             Column("Load", label="load", width=90),
             Column("Compared by", label="compared_by", width=110),
@@ -92,8 +92,8 @@ def trials() -> table.Panel:
         "Trials",
         "Every measurement in the order of the plan. One that was asked for again (spec.retry) was "
         "made last, and stands in its old place.",
-        "no trial is over, or the time range ends after the operator began anew, or had 500 newer "
-        "trials to tell of: a click on the run in Runs shows its own time",
+        "no trial is over, the time range ends after the operator began anew or had 500 newer "
+        f"trials to tell of (a click on the run in Runs shows its own time), {NOT_TOLD}",
         [
             Column("Trial", label="trial", more=WRAPPED),
             Column("Server", label="server", width=130),

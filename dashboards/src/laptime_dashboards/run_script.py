@@ -9,6 +9,7 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FULL,
+    NOT_TOLD,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -18,10 +19,7 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import ROW
 
-_NO_SCRIPT = (
-    "no load of the run is a script, none of its trials was measured, or the operator is not"
-    " scraped"
-)
+_NO_SCRIPT = f"no load of the run is a script, none of its trials was measured, {NOT_TOLD}"
 
 
 def objectives() -> table.Panel:
@@ -32,7 +30,7 @@ def objectives() -> table.Panel:
         "What came of each objective of the run and each threshold of a script; when the run is "
         "over, with what was measured and its 95 % interval. Not known: the figures do not say it "
         "for sure.",
-        "the run has none, none of its trials was measured, or the operator is not scraped",
+        f"the run has none, none of its trials was measured, {NOT_TOLD}",
         [
             *_row_labels(),
             Column("Bound", label="bound", more=WRAPPED),

@@ -15,6 +15,7 @@ from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
     HALF,
+    NOT_TOLD,
     RUN_STEP,
     SECOND,
     SERVER_AND_LOAD,
@@ -142,8 +143,8 @@ def complete() -> stat.Panel:
         "What it has lost since, or keeps no longer (prometheus.retention), is not counted here, "
         "nor what another Prometheus lacks.",
         "short",
-        "no trial is over yet, nobody asked Prometheus what it has, or the time range ends after "
-        "the operator began anew",
+        "no trial is over yet, nobody asked Prometheus what it has, the time range ends after the "
+        f"operator began anew, {NOT_TOLD}",
         [newest(f"count({whole}) - sum({whole})", "trials")],
         limits=[(1, "orange")],
         width=FULL,

@@ -7,6 +7,7 @@ from grafana_foundation_sdk.builders import table, timeseries
 from laptime_dashboards.meanings import ISOLATION
 from laptime_dashboards.panel_defaults import (
     FULL,
+    NOT_TOLD,
     SERVER,
     THIRD,
     WRAPPED,
@@ -259,7 +260,7 @@ def isolation() -> table.Panel:
         "Whether others used CPU of the nodes while trials were measured, by the worst trial: "
         "quiet (at most 5 % of a node), shared, or disturbed (so much that there is a doubt). Why "
         "is there when the run is over.",
-        "no trial of the run was measured, or the operator is not scraped",
+        f"no trial of the run was measured, {NOT_TOLD}",
         [
             Column(
                 "Nodes",
