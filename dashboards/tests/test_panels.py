@@ -337,7 +337,7 @@ def test_a_server_has_one_colour_that_of_the_report() -> None:
             for entry in rule["properties"]
             if entry["id"] == "color" and rule["matcher"]["id"] == "byRegexp"
         ]
-        if not rules:
+        if not {color for _, color in rules} & set(SERVER_COLORS):
             continue
         coloured += 1
         value = re.match(r"\^(\S+) \.\*position", rules[0][0].pattern)
@@ -671,6 +671,62 @@ def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() 
     assert len(set(colours.values())) == len(colours)
     # The same as where a state is a word.
     assert colours == {state: color for state, (_, color) in STATES.items()}
+
+
+FAILED = r"error|fail|deadlock"
+
+
+@pytest.mark.parametrize("name", [one for one in PANELS if PANELS[one]["type"] == "timeseries"])
+def test_what_failed_is_never_green(name: str) -> None:
+    """The first colour of Grafana's palette is, and an only line has the first."""
+    config = PANELS[name]["fieldConfig"]
+    lines = {
+        line
+        for target in PANELS[name]["targets"]
+        for line in (target["legendFormat"], *metric_names(target["expr"]))
+    }
+    if not any(re.search(FAILED, line, re.IGNORECASE) for line in (name, *lines)):
+        return
+    assert config["defaults"]["color"] == {"mode": "shades", "fixedColor": "red"}
+    colours = [
+        entry["value"]["fixedColor"]
+        for rule in config["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "color"
+    ]
+    assert "green" not in colours
+
+
+@pytest.mark.parametrize(
+    ("name", "failed", "others"),
+    [
+        ("Requests to the API server", ["GET 0", "PUT 409", "GET 500"], ["GET 200", "PATCH 201"]),
+        ("Reconcile rate", ["error"], []),
+    ],
+)
+def test_lines_of_failures_among_others_are_red(
+    name: str, failed: list[str], others: list[str]
+) -> None:
+    rules = [
+        (rule["matcher"], entry["value"]["fixedColor"])
+        for rule in PANELS[f"laptime-operator: {name}"]["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "color"
+    ]
+
+    def of(line: str) -> list[str]:
+        return [
+            color
+            for matcher, color in rules
+            if (
+                matcher["options"] == line
+                if matcher["id"] == "byName"
+                else re.search(matcher["options"].strip("/"), line)
+            )
+        ]
+
+    assert [of(line) for line in failed] == [["red"]] * len(failed)
+    assert [of(line) for line in others] == [[]] * len(others)
 
 
 @pytest.mark.parametrize("color", [one for _, one in STATES.values() if one.startswith("#")])

@@ -10,6 +10,7 @@ from laptime_dashboards.meanings import STATES
 from laptime_dashboards.panel_defaults import (
     OPERATOR_STEP,
     figure,
+    in_red,
     newest,
     query,
     time_series,
@@ -118,7 +119,7 @@ def reconcile_rate() -> timeseries.Panel:
 def reconcile_errors() -> timeseries.Panel:
     """Reconciles that failed."""
     counter = rate(f"controller_runtime_reconcile_errors_total{{{_CONTROLLER}}}")
-    return time_series(
+    panel = time_series(
         "Reconcile errors",
         "Reconciles of a run that failed, a second; each is tried again. A few in an upgrade of "
         "the cluster are usual.",
@@ -128,6 +129,7 @@ def reconcile_errors() -> timeseries.Panel:
         limits=[(0.1, "red")],
         most=0.2,
     )
+    return in_red(panel)
 
 
 def queue_depth() -> timeseries.Panel:
@@ -180,25 +182,30 @@ def reconcile_times() -> timeseries.Panel:
 def reasons() -> timeseries.Panel:
     """Reconciles that failed by reason."""
     counter = rate("laptime_reconcile_errors_total")
-    return time_series(
+    panel = time_series(
         "Reconcile errors by reason",
         "Reconciles that failed a second, by reason. A conflict is tried again at once.",
         "ops",
         "no reason was told since the operator's start, or it is not scraped",
         [query(f"sum by (reason) ({counter})", "{{reason}}", step=OPERATOR_STEP)],
     )
+    return in_red(panel)
 
 
 def requests() -> timeseries.Panel:
     """Requests to the API server."""
     counter = rate("laptime_api_requests_total")
-    return time_series(
+    panel = time_series(
         "Requests to the API server",
         "Requests a second by method and status code; code 0 means that it was not reached.",
         "reqps",
         _SILENT,
         [query(f"sum by (method, code) ({counter})", "{{method}} {{code}}", step=OPERATOR_STEP)],
     )
+    # Whatever its place in the palette, whose first colour is green.
+    shades = {"mode": "shades", "fixedColor": "red"}
+    failed = dashboard_models.DynamicConfigValue(id_val="color", value=shades)
+    return panel.override_by_regexp(r"/ ([45]\d\d|0)$/", [failed])
 
 
 def trial_lengths() -> timeseries.Panel:

@@ -185,6 +185,12 @@ def time_series(
     return panel
 
 
+def in_red(panel: timeseries.Panel) -> timeseries.Panel:
+    """Draw what failed in shades of red: the first colour of Grafana's palette is green."""
+    shades = dashboard_builders.FieldColor().mode(dashboard_models.FieldColorModeId.SHADES)
+    return panel.color_scheme(shades.fixed_color("red"))
+
+
 def _built(query: prometheus.Dataquery) -> PrometheusQuery:
     return query.build()
 

@@ -21,6 +21,7 @@ from laptime_dashboards.panel_defaults import (
     SERVER_AND_LOAD,
     absent,
     figure,
+    in_red,
     in_server_colors,
     legend,
     newest,
@@ -130,7 +131,7 @@ def errors() -> timeseries.Panel:
         most=1,
     )
     in_server_colors(panel, {"A": f"{SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
-    return panel
+    return in_red(panel)
 
 
 def complete() -> stat.Panel:

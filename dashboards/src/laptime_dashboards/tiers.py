@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, timeseries
+from grafana_foundation_sdk.models import dashboard as dashboard_models
 
 from laptime_dashboards import run_usage
 from laptime_dashboards.frame import TIERS_UID, frame, since_its_creation, with_run
@@ -12,6 +13,7 @@ from laptime_dashboards.panel_defaults import (
     THIRD,
     Threshold,
     closed_row,
+    in_red,
     in_server_colors,
     of_run,
     on_the_right,
@@ -136,7 +138,7 @@ def generator_errors() -> timeseries.Panel:
         most=1,
     )
     in_server_colors(panel, {"A": f"{SERVER}: ${{__field.labels.kind}}"})
-    return panel
+    return in_red(panel)
 
 
 def haproxy_utilisation() -> timeseries.Panel:
@@ -182,7 +184,7 @@ def haproxy_saturation() -> timeseries.Panel:
 def haproxy_errors() -> timeseries.Panel:
     """What HAProxy could not pass on."""
     of_class_5xx = f'haproxy_backend_http_responses_total{{{BACKENDS}, code="5xx"}}'
-    return time_series(
+    panel = time_series(
         "HAProxy: errors",
         "Failed connections to servers, failed answers, and answers of class 5xx, a second.",
         "reqps",
@@ -204,6 +206,7 @@ def haproxy_errors() -> timeseries.Panel:
         width=THIRD,
         most=1,
     )
+    return in_red(panel)
 
 
 def pgbouncer_utilisation() -> timeseries.Panel:
@@ -256,7 +259,7 @@ def pgbouncer_saturation() -> timeseries.Panel:
 
 def pgbouncer_errors() -> timeseries.Panel:
     """Whether PgBouncer answers."""
-    return time_series(
+    panel = time_series(
         "PgBouncer: errors",
         "Connections to Postgres that are being made, and 1 when PgBouncer did not answer its "
         "exporter within 0.8 s.",
@@ -269,6 +272,9 @@ def pgbouncer_errors() -> timeseries.Panel:
         width=THIRD,
         most=1,
     )
+    no_failure = {"mode": "fixed", "fixedColor": "blue"}
+    blue = dashboard_models.DynamicConfigValue(id_val="color", value=no_failure)
+    return in_red(panel).override_by_name("being made", [blue])
 
 
 def postgres_utilisation() -> timeseries.Panel:
@@ -323,7 +329,7 @@ def postgres_saturation() -> timeseries.Panel:
 
 def postgres_errors() -> timeseries.Panel:
     """Deadlocks, and whether Postgres answers at all."""
-    return time_series(
+    panel = time_series(
         "Postgres: errors",
         "Deadlocks a second, and 1 when Postgres did not answer its exporter within 0.8 s.",
         "short",
@@ -338,6 +344,7 @@ def postgres_errors() -> timeseries.Panel:
         width=THIRD,
         most=1,
     )
+    return in_red(panel)
 
 
 def postgres_statements() -> timeseries.Panel:
