@@ -16,6 +16,7 @@ import promql_parser
 import pytest
 from exported_metrics import exported
 from laptime.analysis import wording
+from laptime.api.causes import Cause
 from laptime.api.isolation import Isolation, Quietness
 from laptime.reconcile.metrics import CONTROLLER
 from laptime.reconcile.run_metrics import MOST_RUNS
@@ -80,6 +81,7 @@ def series_of_variables() -> Iterator[tuple[str, str]]:
 
 
 PANELS = dict(panels())
+LIMITS = "What limited each server (suspected), and what is doubtful"
 QUERIES = {**dict(queries()), **dict(series_of_variables())}
 
 
@@ -219,7 +221,6 @@ def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
     document = DOCUMENTS["laptime-run"]
     # 768 px less the head of a page, at 38 px a row of the grid.
     first = [one for one in document["panels"] if one["gridPos"]["y"] + one["gridPos"]["h"] <= 17]
-    limits = "What limited each server, and what is doubtful"
     assert {one["title"] for one in first} == {
         "Verdict",
         "State",
@@ -229,9 +230,10 @@ def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
         "Throughput",
         "Response times",
     }
-    # Of four servers, with two lines each: it begins there.
-    (below,) = (one for one in document["panels"] if one["title"] == limits)
-    assert below["gridPos"]["y"] <= 12
+    # Of three servers, with two lines each, below the head of the page, a title and the heads of
+    # columns; of four when the page is moved.
+    (below,) = (one for one in document["panels"] if one["title"] == LIMITS)
+    assert 768 - 144 - 38 * below["gridPos"]["y"] - 74 >= 3 * 56
     assert below["gridPos"]["h"] >= 9
     # Grafana asks for a panel when it comes into sight; with the pictures below it is no more.
     seen = [one for one in document["panels"] if one["gridPos"]["y"] <= 22]
@@ -442,6 +444,8 @@ SCREEN = 1366
 """Pixels of the smallest screen on which nothing may be cut."""
 LETTER, PADDING = 6.3, 14
 """Pixels of a letter of a column's head in the mean, and of what is left free beside it."""
+CELL_LETTER, CELL_PADDING = 7, 12
+"""The same of a cell."""
 
 
 def columns_of(panel: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -474,6 +478,24 @@ def test_a_table_and_the_heads_of_its_columns_fit_on_a_small_screen(name: str) -
     left = SCREEN * panel["gridPos"]["w"] / WIDTH - 60 - sum(widths.values())
     assert others
     assert left >= 100 * len(others)
+
+
+def test_a_cause_stands_on_one_line() -> None:
+    """Rows are as high as a value needs, such as serverCpu, and not the words for it."""
+    column = columns_of(PANELS[f"laptime-run: {LIMITS}"])["Suspected cause"]
+    (mapping,) = column["mappings"]
+    causes = [one["text"] for one in mapping["options"].values()]
+    assert len(causes) == len(Cause)
+    assert max(map(len, causes)) * CELL_LETTER + CELL_PADDING <= column["custom.width"]
+
+
+def test_a_cause_that_no_experiment_has_proved_is_called_suspected() -> None:
+    titles = [one["title"] for one in PANELS.values()] + [
+        column for panel in TABLES.values() for column in columns_of(panel)
+    ]
+    of_causes = [one for one in titles if re.search("limited|cause", one, re.IGNORECASE)]
+    assert LIMITS in of_causes
+    assert [one for one in of_causes if "suspected" not in one.lower()] == []
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -737,7 +759,7 @@ def test_a_colour_of_a_word_can_be_read_on_white_and_on_black(color: str) -> Non
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
-        ("What limited each server, and what is doubtful", ["Place"]),
+        (LIMITS, ["Place"]),
         ("Results", ["Load", "Rank", "Place"]),
         ("Trials", ["Trial"]),
     ],
@@ -995,8 +1017,10 @@ def test_what_the_throughput_of_a_search_is_stands_beside_it(name: str) -> None:
 
 
 def test_verdicts_have_room() -> None:
-    # Five lines of a table of small cells.
-    assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5
+    # In lines of a table of small cells, beside the validity.
+    place = PANELS["laptime-run: Verdict"]["gridPos"]
+    letters = int((SCREEN * place["w"] / WIDTH - 40 - 90) / CELL_LETTER)
+    assert letters * ((38 * place["h"] - 48) // 22) >= 300
     overrides = PANELS["laptime-runs: All runs"]["fieldConfig"]["overrides"]
     properties = [{one["id"]: one["value"] for one in rule["properties"]} for rule in overrides]
     taken = sum(one.get("custom.width", 0) for one in properties if not one.get("custom.hidden"))
@@ -1022,7 +1046,7 @@ def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> N
     assert binary == {"left": "0", "operator": "-", "right": "place"}
 
 
-@pytest.mark.parametrize("name", ["Results", "What limited each server, and what is doubtful"])
+@pytest.mark.parametrize("name", ["Results", LIMITS])
 def test_rows_stand_in_the_order_of_the_spec(name: str) -> None:
     panel = PANELS[f"laptime-run: {name}"]
     assert panel["options"]["sortBy"][-1]["displayName"] == "Place"

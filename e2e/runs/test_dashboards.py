@@ -178,6 +178,7 @@ def test_every_reason_belongs_to_a_query() -> None:
 
 
 RUN_UID = "laptime-run"
+LIMITS = "What limited each server (suspected), and what is doubtful"
 _TIERS_QUERIES = {
     "haproxy": {"HAProxy: queue A", "HAProxy: queue B"},
     "pgbouncer": {"PgBouncer: pool A", "PgBouncer: pool B", "PgBouncer: pool C"},
@@ -247,13 +248,12 @@ def check(cluster: Cluster, run: str, *, kept: bool = True, trials: bool = True)
     assert said.by("Isolation A", "isolation").keys() == (
         {(status["isolation"]["word"],)} if "isolation" in status else set()
     )
-    limits = "What limited each server, and what is doubtful"
-    assert said.by(f"{limits} A", "server", "load", "cause").keys() == {
+    assert said.by(f"{LIMITS} A", "server", "load", "cause").keys() == {
         (row["server"], row["load"], row["limitedBy"]["cause"])
         for row in results
         if row.get("limitedBy")
     }
-    assert said.by(f"{limits} B", "server", "load", "validity").keys() == {
+    assert said.by(f"{LIMITS} B", "server", "load", "validity").keys() == {
         (row["server"], row["load"], row.get("validity", "")) for row in results
     }
     assert said.by("Ties A", "load", "servers").keys() == {
@@ -376,7 +376,7 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
     # Its rows say that they have no figures, and nothing draws one.
     assert not said & {
         *("Throughput A", "Factor against the baseline A", "Response times A"),
-        *("Requests of each second A", "What limited each server, and what is doubtful A"),
+        *("Requests of each second A", f"{LIMITS} A"),
     }
     deployment = ("deployment/laptime-prometheus", "-n", OPERATOR_NAMESPACE)
     pods = ("-l", "app.kubernetes.io/component=prometheus", "-n", OPERATOR_NAMESPACE)

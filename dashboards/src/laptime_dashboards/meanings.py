@@ -66,10 +66,10 @@ CAUSES = {
     "haproxyCap": ("connection limit of HAProxy", "orange"),
     "haproxyCpu": ("CPU of HAProxy", "orange"),
     "upstream": ("upstream", "orange"),
-    "serviceCpu": ("CPU of a service of the scenario", "orange"),
+    "serviceCpu": ("CPU of a service", "orange"),
     "network": ("network between the nodes", "red"),
     "generator": ("load generator", "red"),
     "node": ("node", "red"),
-    "offeredLoad": ("nothing: all that was sent was answered", "green"),
+    "offeredLoad": ("nothing: all was answered", "green"),
     "unknown": ("unknown", "text"),
 }

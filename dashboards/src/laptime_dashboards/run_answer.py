@@ -18,7 +18,6 @@ from laptime_dashboards.panel_defaults import (
     FULL,
     HIDDEN,
     NOT_TOLD,
-    QUARTER,
     SERVER_AND_LOAD,
     THIRD,
     WRAPPED,
@@ -56,9 +55,10 @@ _NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
 _TEXT = 16
 """Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
 _SMALL = 4
-_LOW = 5
-_HIGH = 7
-"""Heights of the figures, of which a verdict needs five lines, and of the pictures."""
+_LOW = 4
+_HIGH = 6
+"""Heights of the figures, of which a verdict needs four lines, and of the pictures: below them, on
+a small screen, there is room for three servers with two lines each."""
 
 
 def verdict() -> table.Panel:
@@ -80,7 +80,7 @@ def verdict() -> table.Panel:
             Column("", expr=f"max by (verdict, validity) ({series})"),
         ],
         joined=False,
-        width=FULL - QUARTER - 2 * _SMALL,
+        width=FULL - 3 * _SMALL,
         height=_LOW,
         # Room for another line of a sentence; the words say themselves what they are.
     ).show_header(False)
@@ -102,7 +102,7 @@ def state() -> stat.Panel:
             newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
         ],
-        width=QUARTER,
+        width=_SMALL,
         height=_LOW,
         text_size=_TEXT,
         labels=["state", "now"],
@@ -208,18 +208,20 @@ def percentiles() -> xychart.Panel:
 def limits() -> table.Panel:
     """What held each server back, and what is doubtful."""
     return rows(
-        "What limited each server, and what is doubtful",
-        "The cause in most repetitions and, when the run is over, the readings that say so and "
-        "what is to be doubted (docs/measurement.md).",
+        "What limited each server (suspected), and what is doubtful",
+        "The cause in most repetitions and, when the run is over, the readings that make it "
+        "suspected and what is to be doubted (docs/measurement.md). kubectl laptime explain tries "
+        "whether it is so.",
         NO_RESULT,
         [
             Column("Load", label="load", width=75),
-            Column("Server", label="server", width=100, more=WRAPPED),
+            Column("Server", label="server", width=115, more=WRAPPED),
             Column(
-                "Limited by",
+                "Suspected cause",
                 label="cause",
-                width=130,
-                more={"mappings": words(CAUSES), **WRAPPED},
+                # Grafana makes rows as high as the values need, and not their words.
+                width=205,
+                more={"mappings": words(CAUSES)},
             ),
             Column("Evidence", label="evidence", more=WRAPPED),
             Column(
@@ -228,7 +230,7 @@ def limits() -> table.Panel:
                 width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Doubts", label="doubts", width=340, more=WRAPPED),
+            Column("Doubts", label="doubts", width=300, more=WRAPPED),
             Column(
                 "",
                 expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",
