@@ -553,7 +553,7 @@ def test_nothing_of_an_earlier_run_of_the_same_name_is_drawn(uid: str) -> None:
             for one in panel.get("transformations", ())
             if one["id"] == "filterByValue"
         ]
-        if filters:
+        if filters and expressions:
             # Only what the first query has, which is without earlier runs.
             assert [one["fieldName"] for one in filters[0]] == ["Value #A"]
             assert filters[0][0]["config"]["id"] == "isNull"
@@ -779,6 +779,20 @@ def test_the_rows_of_a_table_of_a_run_have_one_order(name: str, columns: list[st
     )
 
 
+def drawn_field(panel: dict[str, Any]) -> str:
+    """Return the field that a picture of the answer draws over."""
+    made = {
+        one["options"].get("alias"): one["options"]
+        for one in panel["transformations"]
+        if one["id"] == "calculateField"
+    }
+    if "Drawn" in made:
+        assert "Value #B" in made["Drawn"]["reduce"]["include"]
+        return "Drawn"
+    # Of one query the value has no letter.
+    return "Value" if len(panel["targets"]) == 1 else "Value #B"
+
+
 @pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput"])
 def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
     panel = PANELS[f"laptime-run: {name}"]
@@ -788,7 +802,7 @@ def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
     (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
     # An XY chart draws over the first of the numbers; the exact one is what the mouse shows.
     place = organize["options"]["indexByName"]
-    assert place["Value #B"] < place["Place"] < place["Value #A"]
+    assert place[drawn_field(panel)] < place["Place"] < place["Value #A"]
     (hidden,) = (
         rule["properties"][0]["value"]
         for rule in panel["fieldConfig"]["overrides"]
@@ -1030,13 +1044,17 @@ def test_verdicts_have_room() -> None:
 @pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
 def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> None:
     panel = PANELS[f"laptime-run: {name}"]
-    assert all("position, place, " in target["expr"] for target in panel["targets"])
+    of_servers = [one["expr"] for one in panel["targets"] if one["refId"] in "AB"]
+    assert all("position, place, " in expr for expr in of_servers)
     organize = panel["transformations"][-2]["options"]
-    # Of one query the value has no letter.
-    drawn = "Value" if len(panel["targets"]) == 1 else "Value #B"
+    drawn = drawn_field(panel)
     assert min(organize["indexByName"], key=organize["indexByName"].get) == drawn
     assert organize["renameByName"][drawn] not in ("Place", "Exact")
-    done = {one["id"]: (at, one) for at, one in enumerate(panel["transformations"])}
+    done = {
+        one["id"]: (at, one)
+        for at, one in enumerate(panel["transformations"])
+        if one["options"].get("alias") != "Drawn"
+    }
     # Place 10 is below 9, so it is a number before it is sorted by; the first is at the top.
     order = ["merge", "convertFieldType", "calculateField", "sortBy", "organize"]
     assert sorted(order, key=lambda one: done[one][0]) == order
@@ -1100,12 +1118,14 @@ XY_CHARTS = {name: one for name, one in PANELS.items() if one["type"] == "xychar
 
 @pytest.mark.parametrize("name", XY_CHARTS)
 def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: str) -> None:
-    (form,) = (
+    form, *of_some = (
         entry["value"]
         for rule in XY_CHARTS[name]["fieldConfig"]["overrides"]
         for entry in rule["properties"]
         if entry["id"] == "displayName" and "labels.server" in entry["value"]
     )
+    # What is left out are the first and the last words: names of all kinds have as many.
+    assert {len(one.split()) for one in of_some} <= {len(form.split())}
 
     def named(*lines: tuple[str, str]) -> list[str]:
         names = []
@@ -1124,6 +1144,95 @@ def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: s
         "one · open",
     ]
     assert named(("one", "closed"), ("one", "open")) == ["closed", "open"]
+
+
+def rules_of(name: str, key: str) -> list[tuple[re.Pattern[str], Any]]:
+    """Return the rules that set a property of lines of a panel: of which names, and to what."""
+    return [
+        (re.compile(rule["matcher"]["options"].strip("/")), entry["value"])
+        for rule in PANELS[name]["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == key
+    ]
+
+
+def at_first(server: str, position: object, rank: object = "undefined") -> str:
+    """Return the name that Grafana gives a line of an XY chart before it gets another one."""
+    labels = {"load": "closed", "position": position, "rank": rank, "server": server}
+    told = ", ".join(f'{key}="{one}"' for key, one in labels.items())
+    return f"Place {{{told}}}"
+
+
+def test_the_picture_of_factors_has_a_line_at_1() -> None:
+    name = "laptime-run: Factor against the baseline"
+    expr = QUERIES[f"{name} C"]
+    # A sample of that metric is 1, and there is one for each row; none where there is no factor.
+    assert expr.startswith("label_replace(max by (load, place) (laptime_result_state{")
+    assert ") and on (load) laptime_result_factor{" in expr
+    assert expr.endswith(', "server", "=1", "", "")')
+    line = at_first("=1", "undefined")
+    last = {}
+    for key in ("custom.show", "custom.hideFrom", "color", "custom.lineStyle"):
+        found = [value for rule, value in rules_of(name, key) if rule.search(line)]
+        last[key] = found[-1]
+    assert last["custom.show"] == "lines"
+    assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
+    assert last["color"]["fixedColor"] not in SERVER_COLORS
+    assert last["custom.lineStyle"]["fill"] == "dash"
+    assert not any(rule.search(at_first("one", 1)) for rule, _ in rules_of(name, "custom.show"))
+    assert "The broken line is at 1" in PANELS[name]["description"]
+
+
+def test_servers_that_share_a_rank_say_so_in_the_picture_of_factors() -> None:
+    name = "laptime-run: Factor against the baseline"
+    rules = rules_of(name, "displayName")
+
+    def named(line: str) -> str:
+        return str([value for rule, value in rules if rule.search(line)][-1])
+
+    alone, tied = named(at_first("one", 1)), named(at_first("one", 1, 2))
+    assert tied == alone.replace("labels.server}", "labels.server}(=${__field.labels.rank})")
+    (split,) = (
+        one["options"]["fields"]
+        for one in PANELS[name]["transformations"]
+        if one["id"] == "partitionByValues"
+    )
+    assert "rank" in split
+    assert QUERIES[f"{name} D"].startswith('count_values by (server, load) ("rank", ')
+    assert QUERIES[f"{name} D"].endswith(" > 1)")
+    assert "(=2)" in PANELS[name]["description"]
+
+
+def test_a_row_of_a_picture_without_anything_to_draw_is_left_out() -> None:
+    """As one of a server that has a rank and no factor: it would be a name without a line."""
+    done = PANELS["laptime-run: Factor against the baseline"]["transformations"]
+    kinds = [one["options"].get("alias") or one["id"] for one in done]
+    assert kinds.index("merge") < kinds.index("Drawn") < kinds.index("filterByValue")
+    assert kinds.index("filterByValue") < kinds.index("organize")
+    (left_out,) = (one["options"] for one in done if one["id"] == "filterByValue")
+    assert left_out["type"] == "exclude"
+    assert [one["fieldName"] for one in left_out["filters"]] == ["Drawn"]
+
+
+@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
+def test_points_of_one_colour_differ_in_all_grafanas_that_draw_them(name: str) -> None:
+    """Of one repetition a figure is a point; Grafana 11.1 knows its size and nothing else of it."""
+    keys = ("custom.pointSize.fixed", "custom.pointShape", "custom.fillOpacity")
+    looks = {}
+    for place in range(1, 34):
+        line = at_first("some", place)
+        looks[place] = [
+            [value for rule, value in rules_of(f"laptime-run: {name}", key) if rule.search(line)]
+            for key in keys
+        ]
+    assert looks[1] == [[], [], []]
+    for colour in range(1, len(SERVER_COLORS) + 1):
+        same = [looks[place] for place in range(colour, 34, len(SERVER_COLORS))]
+        sizes = [one[0] for one in same]
+        assert len(set(map(str, sizes))) == len(sizes)
+        shapes = [str(one[1:]) for one in same]
+        # A neighbour among them has another shape or is empty.
+        assert all(one != other for one, other in pairwise(shapes))
 
 
 def test_response_times_are_points_since_bars_would_stand_on_an_arbitrary_floor() -> None:

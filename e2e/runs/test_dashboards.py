@@ -40,6 +40,7 @@ NO_SCRIPT = "no load of the run is a script"
 MAY_BE_EMPTY = {
     "laptime-run: Objectives and thresholds A": "the run has no objectives",
     "laptime-run: Ties A": "its servers are told apart",
+    "laptime-run: Factor against the baseline D": "no two of its servers share a rank",
     **{
         f"laptime-run: {panel} {query}": NO_SCRIPT
         for panel, queries in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import stat, table, xychart
@@ -54,6 +55,12 @@ _NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
 """In a small panel."""
 _TEXT = 16
 """Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
+_DRAWN = "Drawn"
+"""Field of what two queries bring that are drawn alike."""
+_ONE = "=1"
+"""In the place of a server: no name of one begins so. One word, as names of lines have to be."""
+_SHARING_A_RANK = SERVER_AND_LOAD.replace("} ", "}(=${__field.labels.rank}) ", 1)
+"""What a line is called then; XY charts leave out last words that all names share."""
 _SMALL = 4
 _LOW = 4
 _HIGH = 6
@@ -157,13 +164,16 @@ def factors() -> xychart.Panel:
     return _intervals(
         "Factor against the baseline",
         "Each line is the 95 % interval of a server's throughput, or response time where the rate "
-        "is fixed, divided by the baseline's, with the estimate in it. An interval over 1: no "
-        "difference was found. Below two repetitions there is only the estimate. "
+        "is fixed, divided by the baseline's, with the estimate in it. The broken line is at 1: an "
+        "interval over it says that no difference from the baseline was found. (=2) after names: "
+        "they share rank 2, so they are not told apart; Ties has the pairs of a run that is over, "
+        "of other ranks too. Below two repetitions there is only the estimate. "
         f"{_NO_END} {_GOES_ON}",
         "laptime_result_factor",
         "Factor",
         FACTOR_UNIT,
         FACTOR_DECIMALS,
+        compared=True,
     )
 
 
@@ -249,14 +259,51 @@ def limits() -> table.Panel:
 
 
 def _intervals(
-    title: str, description: str, metric: str, name: str, unit: str, decimals: int | None = None
+    title: str,
+    description: str,
+    metric: str,
+    name: str,
+    unit: str,
+    decimals: int | None = None,
+    *,
+    compared: bool = False,
 ) -> xychart.Panel:
-    """Return a picture of a figure's intervals: a line for each server, one below the other."""
+    """Return a picture of a figure's intervals: a line for each server, one below the other.
+
+    A `compared` one has a line at 1, and the rank beside the names of servers that share one.
+    """
     estimates = f'{metric}{{{ROW},bound="estimate"}}'
     # Of two repetitions an interval can be so wide that all others would be dots beside it.
     most = f"2 * scalar(max({estimates}))"
-    panel = _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit, most=most)
+    series = f"{metric}{{{ROW}}}"
+    more = [_at_one(series), _shared_ranks()] if compared else []
+    panel = _lines(title, description, series, "bound", name, unit, most=most, more=more)
+    if compared:
+        broken = {"fill": "dash", "dash": [4, 4]}
+        line = {"custom.show": "lines", "custom.lineWidth": 1, "custom.lineStyle": broken}
+        grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
+        unnamed = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
+        properties = [_property(key, one) for key, one in {**line, **grey, **unnamed}.items()]
+        panel.override_by_regexp(f'/^Place .*server="{_ONE}"/', properties)
+        # Of a server that shares none the label is not a number.
+        panel.override_by_regexp(
+            r'/^Place .*rank="\d/', [_property("displayName", _SHARING_A_RANK)]
+        )
     return panel if decimals is None else panel.decimals(decimals)
+
+
+def _at_one(series: str) -> str:
+    """Return a query with 1 in the place of each row of a load that has some of the series."""
+    each = f"max by (load, place) (laptime_result_state{{{ROW}}}) and on (load) {series}"
+    return f'label_replace({each}, "server", "{_ONE}", "", "")'
+
+
+def _shared_ranks() -> str:
+    """Return a query with the rank of each server that shares it under its load as a label."""
+    ranks = f'count_values by (server, load) ("rank", laptime_result_rank{{{ROW}}})'
+    # Of all servers, chosen or not; and once, though two operators may speak of it.
+    once = f"max by (server, load) (laptime_result_rank{{{RUN}}})"
+    return f'{ranks} and on (load, rank) (count_values by (load) ("rank", {once}) > 1)'
 
 
 def _lines(
@@ -269,15 +316,18 @@ def _lines(
     *,
     scale: str = "",
     most: str = "",
+    more: Sequence[str] = (),
 ) -> xychart.Panel:
     """Return a picture with a line for each server, one below the other, through its points.
 
     `point` is the label that tells the points of a server apart; a hovering mouse shows it. What
-    is above `most` is drawn there, and the mouse shows what it is.
+    is above `most` is drawn there, and the mouse shows what it is. Of two queries in `more` the
+    first brings other points, the second more labels of servers.
     """
     values = f"max by (server, load, position, place, {point}) ({series})"
     # Of several queries Grafana names each value by its query; of one it is the value.
-    drawn = "Value #B" if most else "Value"
+    drawn = _DRAWN if more else "Value #B" if most else "Value"
+    not_drawn = ("Time", "place", *(f"Value #{ref}" for ref in "BCD"[: 3 if more else 0]))
     panel = (
         xychart.Panel()
         .title(title)
@@ -307,12 +357,20 @@ def _lines(
                 },
             )
         )
-        .with_transformation(_sorted("Place", downwards=True))
+    )
+    if most:
+        panel.with_target(newest(f"clamp_max({values}, {most})", ref="B"))
+    for ref, expr in zip("CD", more, strict=False):
+        panel.with_target(newest(expr, ref=ref))
+    if more:
+        _draw_the_larger(panel, "Value #B", "Value #C")
+    (
+        panel.with_transformation(_sorted("Place", downwards=True))
         .with_transformation(
             transformation(
                 "organize",
                 {
-                    "excludeByName": {"Time": True, "place": True},
+                    "excludeByName": dict.fromkeys(not_drawn, True),
                     "renameByName": {drawn: name, "Value #A": "Exact"},
                     "indexByName": {drawn: 0, "Place": 1, "Value #A": 2},
                 },
@@ -322,7 +380,7 @@ def _lines(
             transformation(
                 "partitionByValues",
                 {
-                    "fields": ["server", "load", "position"],
+                    "fields": ["server", "load", "position", *(["rank"] if more else [])],
                     "keepFields": False,
                     "naming": {"asLabels": True},
                 },
@@ -330,19 +388,28 @@ def _lines(
         )
     )
     if most:
-        panel.with_target(newest(f"clamp_max({values}, {most})", ref="B"))
         hidden_value = _property(
             "custom.hideFrom", {"viz": True, "legend": False, "tooltip": False}
         )
         words_of_exact = _property("mappings", words(UNBOUNDED))
         panel.override_by_regexp("/^Exact/", [hidden_value, words_of_exact])
     # What tells the frames apart is in their labels, and these are in the names at first.
-    in_server_colors(panel, {}, place='^Place .*position="PLACE"')
+    in_server_colors(panel, {}, place='^Place .*position="PLACE"', points=True)
     for field in (name, point, "Exact"):
         panel.override_by_regexp(f"/^{re.escape(field)}/", [_property("displayName", field)])
     hidden = _property("custom.axisPlacement", "hidden")
     panel.override_by_regexp("/^Place/", [_property("displayName", SERVER_AND_LOAD), hidden])
     return panel
+
+
+def _draw_the_larger(panel: xychart.Panel, *fields: str) -> None:
+    """Put what a row has of these into one field, and leave rows out that have none."""
+    either = {"include": list(fields), "reducer": "max"}
+    calculation = {"mode": "reduceRow", "reduce": either, "alias": _DRAWN}
+    panel.with_transformation(transformation("calculateField", calculation))
+    none = {"fieldName": _DRAWN, "config": {"id": "isNull", "options": {}}}
+    left_out = {"type": "exclude", "match": "any", "filters": [none]}
+    panel.with_transformation(transformation("filterByValue", left_out))
 
 
 def _sorted(field: str, *, downwards: bool = False) -> dashboard_models.DataTransformerConfig:
