@@ -498,6 +498,38 @@ def test_a_cause_that_no_experiment_has_proved_is_called_suspected() -> None:
     assert [one for one in of_causes if "suspected" not in one.lower()] == []
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_no_cell_of_a_table_is_cut(name: str) -> None:
+    """Names are as long as people make them, and wrapped; words with a colour are known."""
+    panel = TABLES[name]
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    columns = columns_of(panel)
+    moments = {"dateTimeAsIso": "2026-11-30 12:34:56", "time:YYYY-MM-DD HH:mm": "2026-11-30 12:34"}
+    for field, title in organize["options"]["renameByName"].items():
+        column = columns[title]
+        words = [
+            one["text"]
+            for mapping in column.get("mappings", ())
+            if mapping["type"] == "value"
+            for one in mapping["options"].values()
+        ]
+        if field.startswith("Value"):
+            words.append(moments.get(column.get("unit", ""), ""))
+        elif not words:
+            cell = column["custom.cellOptions"]
+            assert (column["custom.wrapText"], cell["wrapText"]) == (True, True), title
+        if words and not column.get("custom.hidden"):
+            needed = max(map(len, words)) * CELL_LETTER + CELL_PADDING
+            assert needed <= column["custom.width"], title
+
+
+def test_runs_tell_which_server_is_fastest_beside_its_factor() -> None:
+    panel = PANELS["laptime-runs: All runs"]
+    columns = list(columns_of(panel))
+    assert columns.index("Factor") == columns.index("Fastest") + 1
+    assert "fastest" in QUERIES["laptime-runs: All runs A"].partition(")")[0]
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) -> None:
     """A panel of figures makes its text as small as it must be; one of names says nothing."""

@@ -30,7 +30,7 @@ FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
 """Widths of panels. A third is 430 px on a screen of 1366 px, the least that a legend fits in."""
 
 WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wrapText": True}
-"""Of a column with sentences. Newer Grafanas read the second of the two."""
+"""Of a column with names or sentences. Newer Grafanas read the second of the two."""
 
 HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 """Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two."""
@@ -360,16 +360,21 @@ class Column:
         width: int | None = None,
         more: Mapping[str, object] | None = None,
     ) -> None:
-        """With `number` a label is sorted as one: 10 comes after 9."""
+        """With `number` a label is sorted as one: 10 comes after 9.
+
+        Names and sentences are wrapped; words with a colour are known, and their columns as wide.
+        """
         self.title = title
         self.number = number
         self.label = label
         self.expr = expr
+        named = label is not None and "custom.cellOptions" not in (more or {})
         wanted: dict[str, object | None] = {
             "unit": unit,
             "decimals": decimals,
             "custom.width": width,
             "noValue": EMPTY,
+            **(WRAPPED if named else {}),
             **(more or {}),
         }
         self.properties = {key: value for key, value in wanted.items() if value is not None}

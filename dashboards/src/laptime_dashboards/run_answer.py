@@ -21,7 +21,6 @@ from laptime_dashboards.panel_defaults import (
     NOT_TOLD,
     SERVER_AND_LOAD,
     THIRD,
-    WRAPPED,
     Column,
     absent,
     coloured_words,
@@ -77,7 +76,7 @@ def verdict() -> table.Panel:
         "the run is not over, the time range ends before the operator has told of its end, "
         f"{NOT_TOLD}",
         [
-            Column("Verdict", label="verdict", more=WRAPPED),
+            Column("Verdict", label="verdict"),
             Column(
                 "Validity",
                 label="validity",
@@ -225,7 +224,7 @@ def limits() -> table.Panel:
         NO_RESULT,
         [
             Column("Load", label="load", width=75),
-            Column("Server", label="server", width=115, more=WRAPPED),
+            Column("Server", label="server", width=115),
             Column(
                 "Suspected cause",
                 label="cause",
@@ -233,14 +232,14 @@ def limits() -> table.Panel:
                 width=205,
                 more={"mappings": words(CAUSES)},
             ),
-            Column("Evidence", label="evidence", more=WRAPPED),
+            Column("Evidence", label="evidence"),
             Column(
                 "Validity",
                 label="validity",
                 width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Doubts", label="doubts", width=300, more=WRAPPED),
+            Column("Doubts", label="doubts", width=300),
             Column(
                 "",
                 expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",

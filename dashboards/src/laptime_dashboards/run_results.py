@@ -12,7 +12,6 @@ from laptime_dashboards.panel_defaults import (
     NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
-    WRAPPED,
     Column,
     coloured_words,
     rows,
@@ -71,8 +70,8 @@ def ties() -> table.Panel:
         [
             Column("Load", label="load", width=90),
             Column("Compared by", label="compared_by", width=110),
-            Column("Servers", label="servers", width=220, more=WRAPPED),
-            Column("What would tell them apart", label="cost", more=WRAPPED),
+            Column("Servers", label="servers", width=220),
+            Column("What would tell them apart", label="cost"),
             Column(
                 "",
                 expr="max by (load, servers, compared_by, cost) "
@@ -95,7 +94,7 @@ def trials() -> table.Panel:
         "no trial is over, the time range ends after the operator began anew or had 500 newer "
         f"trials to tell of (a click on the run in Runs shows its own time), {NOT_TOLD}",
         [
-            Column("Trial", label="trial", more=WRAPPED),
+            Column("Trial", label="trial"),
             Column("Server", label="server", width=130),
             Column("Load", label="load", width=90),
             Column("Repetition", label="repetition", width=90),

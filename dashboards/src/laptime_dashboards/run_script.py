@@ -11,7 +11,6 @@ from laptime_dashboards.panel_defaults import (
     FULL,
     NOT_TOLD,
     THREE_DIGITS,
-    WRAPPED,
     Column,
     coloured_words,
     rows,
@@ -33,14 +32,14 @@ def objectives() -> table.Panel:
         f"the run has none, none of its trials was measured, {NOT_TOLD}",
         [
             *_row_labels(),
-            Column("Bound", label="bound", more=WRAPPED),
+            Column("Bound", label="bound"),
             Column(
                 "Outcome",
                 label="outcome",
                 width=90,
                 more=coloured_words(OBJECTIVES),
             ),
-            Column("Measured", label="measured", more=WRAPPED),
+            Column("Measured", label="measured"),
             Column("", expr=asked),
         ],
         joined=False,
@@ -65,7 +64,7 @@ def checks() -> table.Panel:
         f"{_NO_SCRIPT}; or the script has no checks",
         [
             *_row_labels(),
-            Column("Check", label="check", more=WRAPPED),
+            Column("Check", label="check"),
             Column("Passed", expr=passed, unit="locale", decimals=0, width=110),
             Column("Failed", expr=failed, unit="locale", decimals=0, width=110),
             Column("Rate", expr=rate, unit="percentunit", decimals=4, width=90),
@@ -88,7 +87,7 @@ def iterations() -> table.Panel:
         _NO_SCRIPT,
         [
             Column("Load", label="load", width=90),
-            Column("Server", label="server", more=WRAPPED),
+            Column("Server", label="server"),
             Column("Ended", expr=ended, unit="locale", decimals=0, width=110),
             Column("Dropped", expr=dropped, unit="locale", decimals=0, width=110),
             *_interval("Rate/s", "value", 'metric="iterations"', "server, load"),
@@ -110,7 +109,7 @@ def metrics() -> table.Panel:
         _NO_SCRIPT,
         [
             *_row_labels(),
-            Column("Metric", label="metric", more=WRAPPED),
+            Column("Metric", label="metric"),
             Column("Figure", label="figure", width=70),
             Column("Unit", label="unit", width=60),
             *_interval("Value", "value", 'metric!="iterations"', labels),
@@ -124,7 +123,7 @@ def metrics() -> table.Panel:
 def _row_labels() -> list[Column]:
     return [
         Column("Load", label="load", width=90),
-        Column("Server", label="server", width=130, more=WRAPPED),
+        Column("Server", label="server", width=130),
     ]
 
 

@@ -13,7 +13,6 @@ from laptime_dashboards.panel_defaults import (
     OF_RESPONSE_TIMES,
     OPERATOR_STEP,
     QUARTER,
-    WRAPPED,
     Column,
     coloured_words,
     figure,
@@ -108,41 +107,43 @@ def all_runs() -> table.Panel:
         "&var-scenario=${__data.fields.Scenario}"
         "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}"
     )
-    labels = "scenario, state, validity, verdict, factor"
+    labels = "scenario, state, validity, verdict, fastest, factor"
     return rows(
         "All runs",
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
-        "time, up to now while it goes on. A run is as valid as its least valid row. The factor is "
-        "that of the fastest server against the baseline: the verdict's, with its 95 % interval "
-        "where it is of one load. Where several are fastest it is empty: each has its own in its "
-        f"run. {OF_RESPONSE_TIMES}",
+        "time, up to now while it goes on. A run is as valid as its least valid row. Trials: "
+        "how many are over, and how many measured nothing. The factor is that of the fastest "
+        "server against the baseline: the verdict's, with its 95 % interval where it is of one "
+        "load. Where several are fastest it is empty: each has its own in its run. "
+        f"{OF_RESPONSE_TIMES}",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
-            Column("Run", label="run", width=130, more={**link, **WRAPPED}),
-            Column("Namespace", label="namespace", width=90, more=WRAPPED),
-            Column("State", label="state", width=90, more=coloured_words(STATES)),
+            Column("Run", label="run", width=120, more=link),
+            Column("Namespace", label="namespace", width=85),
+            Column("State", label="state", width=85, more=coloured_words(STATES)),
             Column(
                 "Validity",
                 label="validity",
                 width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Verdict", label="verdict", more=WRAPPED),
+            Column("Verdict", label="verdict"),
             Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
-            Column("Factor", label="factor", width=100, more=WRAPPED),
+            Column("Fastest", label="fastest", width=100),
+            Column("Factor", label="factor", width=95),
             Column(
-                "Trials over",
+                "Trials",
                 expr=f"max by ({run}) (laptime_run_progress_ratio)",
                 unit="percentunit",
                 decimals=0,
-                width=85,
+                width=60,
             ),
             Column(
-                "Trials failed",
+                "Failed",
                 expr=f"max by ({run}) (laptime_run_trials_failed)",
                 unit="short",
                 decimals=0,
-                width=100,
+                width=60,
             ),
             Column(
                 "Time left",
@@ -150,7 +151,7 @@ def all_runs() -> table.Panel:
                 unit="dthms",
                 width=75,
             ),
-            Column("Scenario", label="scenario", width=70),
+            Column("Scenario", label="scenario", width=75),
             Column("Created", expr=f"1000 * {created}", unit="time:YYYY-MM-DD HH:mm", width=125),
             Column(
                 "Until",
