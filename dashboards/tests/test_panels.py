@@ -397,6 +397,8 @@ def test_a_row_of_a_tier_that_a_run_may_not_have_is_closed_and_below_the_others(
     closed = [one["collapsed"] for one in rows]
     assert closed == sorted(closed)
     assert {one["title"].split(",")[0] for one in rows if one["collapsed"]} == {
+        "Postgres",
+        "Postgres: work",
         "PgBouncer",
         "HAProxy",
     }

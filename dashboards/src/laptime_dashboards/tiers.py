@@ -30,19 +30,28 @@ _NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
 
 
 def build() -> dashboard.Dashboard:
-    """Return the dashboard: a row for each part, those that a run may do without closed below."""
+    """Return the dashboard: a row for each part, those that a run may do without closed below.
+
+    Why closed and not hidden by a rule: docs/decisions/0017.
+    """
     made = frame("Tiers", TIERS_UID, "Utilisation, saturation and errors of each part of a run.")
     since_its_creation(with_run(made))
     for title, panels in (
         ("Generator", (generator_utilisation(), generator_saturation(), generator_errors())),
-        ("Postgres", (postgres_utilisation(), postgres_saturation(), postgres_errors())),
-        ("Postgres: work", (postgres_statements(), postgres_cache(), postgres_writes())),
         ("Node", (run_usage.node_cpu(), run_usage.node_pressure(), run_usage.node_memory())),
     ):
         made.with_row(dashboard.Row(title))
         for panel in panels:
             made.with_panel(panel)
     for title, panels in (
+        (
+            "Postgres, where the run has one",
+            (postgres_utilisation(), postgres_saturation(), postgres_errors()),
+        ),
+        (
+            "Postgres: work, where the run has one",
+            (postgres_statements(), postgres_cache(), postgres_writes()),
+        ),
         (
             "PgBouncer, where the run has one",
             (pgbouncer_utilisation(), pgbouncer_saturation(), pgbouncer_errors()),
