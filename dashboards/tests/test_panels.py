@@ -18,8 +18,8 @@ from exported_metrics import exported
 from laptime.analysis import wording
 from laptime.api.causes import Cause
 from laptime.api.isolation import Isolation, Quietness
+from laptime.reconcile import run_metrics
 from laptime.reconcile.metrics import CONTROLLER
-from laptime.reconcile.run_metrics import MOST_RUNS
 from laptime.report.html.palette import LIGHT_SERVERS
 
 from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
@@ -984,7 +984,7 @@ def test_a_run_of_which_the_operator_says_nothing_may_be_gone_or_too_old(name: s
     """Of one that was deleted no panel finds that it was not measured, or nobody scraped."""
     text = PANELS[name]["fieldConfig"]["defaults"]["noValue"]
     assert re.search(r"\bgone\b", text)
-    assert f"newest {MOST_RUNS}" in text
+    assert f"newest {run_metrics.MOST_RUNS}" in text
     assert re.search("operator (is )?not scraped", text)
 
 
@@ -992,6 +992,27 @@ def test_every_part_of_the_answer_is_of_the_operator() -> None:
     assert {"Verdict", "State", "Progress", "Throughput", "Results", "Trials"} <= {
         name.removeprefix("laptime-run: ") for name in OF_THE_OPERATOR
     }
+
+
+def test_the_documents_say_how_many_series_runs_may_take_at_most() -> None:
+    text = (Path(__file__).parents[2] / "docs/dashboards.md").read_text()
+    (stated,) = re.findall(r"at most some ([\d,]+) series", text)
+    found = re.findall(r"(\d+) \u00d7 (\d+) of (\w+)", text)
+    parts = {what: (int(most), int(each)) for most, each, what in found}
+    assert {what: most for what, (most, _) in parts.items()} == {
+        "runs": run_metrics.MOST_RUNS,
+        "rows": run_metrics.MOST_ROWS,
+        "trials": run_metrics.MOST_TRIALS,
+        "checks": run_metrics.MOST_CHECKS,
+        "metrics": run_metrics.MOST_METRICS,
+    }
+    alone = run_metrics.MOST_OBJECTIVES + run_metrics.MOST_TIES
+    assert (
+        0.95
+        <= (sum(most * each for most, each in parts.values()) + alone)
+        / int(stated.replace(",", ""))
+        <= 1
+    )
 
 
 def test_both_trials_of_a_duet_are_in_its_state() -> None:
