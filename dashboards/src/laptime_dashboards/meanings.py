@@ -56,6 +56,8 @@ CAUSES = {
     "serverCpu": ("CPU of the server", "blue"),
     "serverConcurrency": ("concurrency of the server", "blue"),
     "unevenWorkers": ("one full worker of several", "blue"),
+    "serverMemory": ("memory of the server", "blue"),
+    "serverDisk": ("disk of the server", "blue"),
     "pgbouncerPool": ("pool of PgBouncer", "purple"),
     "databaseConnections": ("connections to the database", "purple"),
     "postgresCpu": ("CPU of Postgres", "purple"),

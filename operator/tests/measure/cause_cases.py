@@ -90,6 +90,8 @@ class Trial:
     """The lowest use of the server over any second; None: no series."""
     waiting: Mapping[str, float] = field(default_factory=dict)
     """Share of the window in which a task was ready and had no CPU."""
+    stalled: Mapping[str, float] = field(default_factory=dict)
+    """Share of it in which the server's pod waited for `disk` or `memory`; left out: not known."""
     busy: float = 0.2
     stolen: float = 0.0
     others: float | None = None
@@ -141,6 +143,7 @@ def cause_of(trial: Trial) -> LimitedBy:
                 cores_over_time=_over_time(trial) if name == "server" else None,
                 throttled_share=trial.throttled.get(name, 0.0),
                 cpu_waiting_share=trial.waiting.get(name, 0.0),
+                **(_stalled(trial) if name == "server" else {}),
                 processes=_sorted(trial.processes) if name == "server" else None,
             )
             for name in names
@@ -188,6 +191,11 @@ def cause_of(trial: Trial) -> LimitedBy:
 def _bytes(trial: Trial, part: str, way: int) -> int | None:
     found = trial.megabytes.get(part)
     return None if found is None else round(1e6 * found[way])
+
+
+def _stalled(trial: Trial) -> dict[str, Any]:
+    shares = {f"{what}_waiting_share": share for what, share in trial.stalled.items()}
+    return {"memory_peak_bytes": 2**28, **shares}
 
 
 def _sorted(every: Sequence[ProcessUsage] | None) -> list[ProcessUsage] | None:
@@ -1106,6 +1114,90 @@ CASES = {
         replace(apart(answers=99.0), topology={"delay": {"servers": "8ms"}}),
         Cause.UNKNOWN,
         "nearest (30%): the busiest generator",
+    ),
+    "several workers that wait for their disk": (
+        Trial(topology={}, stalled={"disk": 0.93, "memory": 0.0}),
+        Cause.SERVER_DISK,
+        "the server's pod waited for its disk in 93% of the time",
+    ),
+    "several workers that wait for their disk for a part of the time": (
+        Trial(topology={}, cores={"server": 0.34}, stalled={"disk": 0.62}),
+        Cause.UNKNOWN,
+        "nearest (62%): the server's pod waited for its disk in 62% of the time",
+    ),
+    "one worker that waits for its disk or computes": (
+        Trial(server={"workers": 1}, cores={"server": 0.34}, stalled={"disk": 0.62}),
+        Cause.SERVER_DISK,
+        "its disk in 62% of the time, and its one worker used 0.34 cores",
+    ),
+    "one worker that waits for its disk and pauses": (
+        Trial(server={"workers": 1}, cores={"server": 0.2}, stalled={"disk": 0.62}),
+        Cause.UNKNOWN,
+        "nearest (82%): the server's pod waited for its disk in 62% of the time",
+    ),
+    "one worker that computes for more than half of the time": (
+        Trial(server={"workers": 1}, cores={"server": 0.6}, stalled={"disk": 0.38}),
+        Cause.UNKNOWN,
+        "nearest (60%): the server used 0.60 cores of the 1",
+    ),
+    "an image of one thread or several": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.34}, stalled={"disk": 0.62}),
+        Cause.UNKNOWN,
+        "nearest (62%): the server's pod waited for its disk",
+    ),
+    "threads that all wait for the disk": (
+        Trial(topology={}, known={"requests_at_once": 8}, stalled={"disk": 0.95}),
+        Cause.SERVER_DISK,
+        "in 95% of the time",
+    ),
+    "pages that were given up and are read again": (
+        Trial(topology={}, stalled={"disk": 0.97, "memory": 0.92}),
+        Cause.SERVER_MEMORY,
+        "the server's pod waited for memory in 92% of the time",
+    ),
+    "one worker at its limit of memory": (
+        Trial(
+            server={"workers": 1, "resources": {"memory": "256Mi"}},
+            cores={"server": 0.4},
+            stalled={"disk": 0.55, "memory": 0.6},
+        ),
+        Cause.SERVER_MEMORY,
+        "waited for memory (it had 256 MiB at most of its limit of 256Mi) in 60% of the time, and "
+        "its one worker used 0.40 cores",
+    ),
+    "a worker whose CPU is full of making room in memory": (
+        Trial(server={"workers": 1}, cores={"server": 0.97}, stalled={"memory": 0.6}),
+        Cause.SERVER_CPU,
+        "0.97 cores",
+    ),
+    "a full pool in front of Postgres, of a server that waits for its disk too": (
+        Trial(pool=full_pool(), database=connections(24.0, 2.0), stalled={"disk": 0.95}),
+        Cause.PGBOUNCER_POOL,
+        "24.8 of the 25",
+    ),
+    "a lock in Postgres, of a server that waits for its disk too": (
+        Trial(
+            server=LARGE_POOL,
+            database=waiting({"Lock:tuple": 30.0}, on_cpu=1.0),
+            stalled={"disk": 0.95},
+        ),
+        Cause.POSTGRES_LOCKS,
+        "of 32.0 requests at the server 30.0 waited",
+    ),
+    "an upstream that nearly all wait for while a few wait for the disk": (
+        Trial(known={"upstream_seconds": 0.03}, stalled={"disk": 0.95}),
+        Cause.UPSTREAM,
+        "the upstream takes 30 ms",
+    ),
+    "nearly all wait on purpose while a few wait for the disk": (
+        Trial(known={"wait_seconds": 0.03}, stalled={"disk": 0.95}),
+        Cause.OFFERED_LOAD,
+        "nothing that they had to queue for",
+    ),
+    "a disk of which nobody reads anything": (
+        Trial(topology={}),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit; nearest (30%): the busiest generator",
     ),
     "a rate that was met": (
         Trial(load=open_load(1000), rate=999.5),

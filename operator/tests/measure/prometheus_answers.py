@@ -105,7 +105,10 @@ def pod(
         "laptime_pod_memory_peak_bytes": 1.5e8,
     }.items():
         yield one_series(metric, _constant(constant), common, **options)
-    for resource, kind, rate in (("cpu", "some", 0.25), ("cpu", "full", 0.1), ("io", "some", 9.0)):
+    for resource, kind, rate in (
+        *(("cpu", "some", 0.25), ("cpu", "full", 0.1), ("io", "some", 9.0)),
+        *(("io", "full", 0.4), ("memory", "some", 9.0), ("memory", "full", 0.15)),
+    ):
         yield one_series(
             "laptime_pod_pressure_seconds_total",
             _linear(rate),

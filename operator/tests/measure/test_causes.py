@@ -444,8 +444,26 @@ def test_what_was_close_too_is_named_nearest_first() -> None:
     assert found.also == [Cause.PGBOUNCER_POOL, Cause.GENERATOR, Cause.NODE]
 
 
+def test_memory_that_fills_the_cpu_and_a_disk_behind_pools_are_named_beside_them() -> None:
+    at_work, behind = (
+        "a worker whose CPU is full of making room in memory",
+        "a full pool in front of Postgres, of a server that waits for its disk too",
+    )
+    assert cause_of(CASES[at_work][0]).also == [Cause.SERVER_MEMORY]
+    assert Cause.SERVER_DISK in cause_of(CASES[behind][0]).also
+
+
+@pytest.mark.parametrize("what", ["disk", "memory"])
+def test_what_the_pod_waited_for_is_no_cause_where_its_cpu_is_not_known(what: str) -> None:
+    trial = Trial(topology={}, stalled={what: 0.97})
+    assert cause_of(trial).cause in (Cause.SERVER_DISK, Cause.SERVER_MEMORY)
+    assert cause_of(replace(trial, watched=False)).cause is Cause.UNKNOWN
+    assert cause_of(replace(trial, load=closed(1))).cause is Cause.OFFERED_LOAD
+
+
 SHARE = st.floats(0.0, 1.0)
 WAITS = {Cause.POSTGRES_LOCKS, Cause.POSTGRES_IO, Cause.POSTGRES_WAL}
+STALLS = {Cause.SERVER_MEMORY, Cause.SERVER_DISK}
 TRIALS = st.builds(
     Trial,
     load=st.sampled_from([closed(1), closed(8), closed(32), open_load(500), open_load(5000)]),
@@ -458,6 +476,7 @@ TRIALS = st.builds(
         {name: st.floats(0, 8) for name in ("server", "postgres", "pgbouncer", "haproxy")}
     ),
     throttled=st.fixed_dictionaries({"server": SHARE, "postgres": SHARE}),
+    stalled=st.fixed_dictionaries({}, optional={"disk": SHARE, "memory": SHARE}),
     busy=SHARE,
     stolen=SHARE,
     pool=st.none() | st.builds(full_pool, st.floats(0, 25), st.floats(0, 50)),
@@ -503,7 +522,7 @@ def test_a_tier_that_the_run_does_not_have_limits_nobody(trial: Trial) -> None:
 def test_a_server_at_its_own_limit_is_never_called_a_full_pool(trial: Trial) -> None:
     busy = replace(trial, server={"workers": 1}, cores={**trial.cores, "server": 1.0})
     found = cause_of(replace(busy, watched=True))
-    slots = {Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS, Cause.HAPROXY_CAP, *WAITS}
+    slots = {Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS, Cause.HAPROXY_CAP, *WAITS, *STALLS}
     assert found.cause not in slots | {Cause.UNKNOWN, Cause.NODE}
 
 
@@ -521,6 +540,7 @@ def test_where_nothing_is_full_nothing_is_named_but_the_load(trial: Trial, share
         server={"workers": 2},
         cores=dict.fromkeys(("server", "postgres", "pgbouncer", "haproxy"), 0.3 * share),
         throttled={},
+        stalled=dict.fromkeys(("disk", "memory"), share),
         busy=share,
         stolen=0.0,
         pool=None,

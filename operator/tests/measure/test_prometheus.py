@@ -19,6 +19,7 @@ from laptime.measure.prometheus import (
     kubelet_query,
     neighbours_query,
     node_query,
+    stalls_query,
     trial_usage,
 )
 from laptime.measure.promql import PrometheusError, TrialWindow, query_samples
@@ -45,6 +46,7 @@ WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", WINDOW)
 TRIAL = {"server": "axum", "trial": "demo-trial-001"}
 PODS = "laptime_pod_cpu_seconds_total"
 NODES = "laptime_node_cpus"
+STALLS = 'kind="full"'
 KUBELET = "container_cpu_usage_seconds_total"
 CALM = list(node(steal=0.0, all_pods=1.5))
 """A node on which nobody but the server was."""
@@ -59,7 +61,8 @@ async def used(pods: list[dict[str, Any]], **more: Any) -> TrialUsage:
 
 
 async def test_a_whole_trial() -> None:
-    usage = await used(server() + list(pod("demo-postgres-1-b", "postgres", cores=0.25)))
+    pods = server() + list(pod("demo-postgres-1-b", "postgres", cores=0.25))
+    usage = await used(pods, **{STALLS: server()})
     assert usage.source is Source.AGENT
     assert usage.complete
     assert usage.gaps == []
@@ -75,6 +78,8 @@ async def test_a_whole_trial() -> None:
     assert axum.working_set_bytes == 100_000_000
     assert axum.memory_peak_bytes == 150_000_000
     assert axum.cpu_waiting_share == pytest.approx(0.25)
+    assert axum.disk_waiting_share == pytest.approx(0.4)
+    assert axum.memory_waiting_share == pytest.approx(0.15)
     assert axum.received_bytes == 10_000
     assert axum.transmitted_bytes == 20_000
     postgres = usage.component("postgres")
@@ -82,6 +87,15 @@ async def test_a_whole_trial() -> None:
     assert postgres.server is None
     assert postgres.cpu_seconds == pytest.approx(2.5)
     assert usage.component("haproxy") is None
+
+
+async def test_where_nobody_counts_pressure_no_waiting_is_known() -> None:
+    without = [one for one in server() if "pressure" not in one["metric"]["__name__"]]
+    usage = await used(without)
+    axum = usage.component("server")
+    assert axum is not None
+    assert usage.complete
+    assert (axum.disk_waiting_share, axum.memory_waiting_share) == (None, None)
 
 
 async def test_the_node() -> None:
@@ -994,6 +1008,10 @@ async def test_samples_of_hours_are_asked_for_in_pieces_and_are_one_series() -> 
 def test_queries_name_the_run_and_the_trial() -> None:
     asked = agent_query(WANTED)
     assert 'namespace="default",run="demo",trial=~"|demo-trial-001"' in asked
+    assert stalls_query(WANTED).startswith(
+        '{__name__="laptime_pod_pressure_seconds_total",namespace='
+    )
+    assert 'component="server",resource=~"io|memory",kind="full"' in stalls_query(WANTED)
     assert 'pod=~"demo-.+",container="",image=""' in kubelet_query(WANTED)
     assert 'node=~"a\\\\.example|b"' in node_query(["b", "a.example"])
 

@@ -49,6 +49,8 @@ async def test_the_figures_are_those_of_the_kernel() -> None:
     assert work.cores_mean == pytest.approx(TRUTH["cpu"] / window.seconds, rel=0.02)
     assert work.memory_peak_bytes == pytest.approx(TRUTH["memory"], rel=0.02)
     assert work.cores_peak == pytest.approx(TRUTH["burst"], rel=0.15)
+    # It wrote nothing to a disk and had room.
+    assert (work.disk_waiting_share, work.memory_waiting_share) == (0.0, 0.0)
     (node,) = usage.nodes
     assert node.cpus == 2
     assert node.stolen_share is not None

@@ -34,6 +34,8 @@ _CAUSES = {
     Cause.SERVER_CPU: "server CPU",
     Cause.SERVER_CONCURRENCY: "server threads",
     Cause.UNEVEN_WORKERS: "uneven workers",
+    Cause.SERVER_MEMORY: "server memory",
+    Cause.SERVER_DISK: "server disk",
     Cause.PGBOUNCER_POOL: "PgBouncer pool",
     Cause.DATABASE_CONNECTIONS: "database connections",
     Cause.POSTGRES_CPU: "Postgres CPU",

@@ -91,6 +91,16 @@ class ComponentUsage(TolerantModel):
     cpu_waiting_share: Reading | None = Field(
         None, description="Share of the window in which a task was ready and had no CPU."
     )
+    disk_waiting_share: Reading | None = Field(
+        None,
+        description="Of a server: share of the window in which tasks waited for a disk and none "
+        "ran, a mean of the CPUs that had any. None where kernel or agent do not tell.",
+    )
+    memory_waiting_share: Reading | None = Field(
+        None,
+        description="The same of memory: of room for more, or of pages that were given up and "
+        "are read again.",
+    )
     received_bytes: int | None = None
     transmitted_bytes: int | None = None
     exclusive_cpus: int | None = Field(

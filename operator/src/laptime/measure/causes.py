@@ -24,6 +24,7 @@ from laptime.api.usage import Source, TrialUsage
 from laptime.measure.by_design import ByDesign
 from laptime.measure.saturation import (
     NEAR,
+    POOLS,
     SATURATED,
     Resource,
     Scene,
@@ -38,6 +39,7 @@ from laptime.measure.saturation import (
     waits_in_postgres,
     worker_without_pause,
 )
+from laptime.measure.stalls import stalls
 from laptime.measure.waits import waits_by_kind
 from laptime.measure.workers import uneven_workers
 
@@ -77,9 +79,10 @@ def limited_by(
     lost = lost_connections(scene)
     slots = full_slots(scene, known)
     waits = waits_in_postgres(scene, slots)
+    stalled = stalls(scene)
     uneven = uneven_workers(scene, known)
     of_several = [uneven] if uneven else []
-    every = [*cpus, *nodes, *network, *lost, *waits, *slots, *of_several]
+    every = [*cpus, *nodes, *network, *lost, *waits, *slots, *stalled, *of_several]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -114,12 +117,17 @@ def limited_by(
     for wait in waits:
         if wait.in_turn:
             return _one_lock_or_several(wait, every)
+    served = _work_per_connection(scene, load, known)
+    # Whoever waits for a disk may have a thread meanwhile; who has a connection waits for Postgres.
+    # Where nearly all requests are elsewhere, what the pod waits for holds up few of them.
+    pools = [one for one in slots if one.cause in POOLS]
+    inner = pools if served or any(map(_full, of_upstream)) else [*pools, *stalled]
     # What all workers share comes before a worker, which holds up those that it accepted alone.
-    for resource in [*slots, *of_upstream, *of_several]:
+    for resource in [*inner, *slots, *of_upstream, *of_several]:
         if _full(resource):
             return _named(resource, every)
     for found in (
-        _work_per_connection(scene, load, known),
+        served,
         _hidden_slots(scene, load, known, every),
         _places_left(scene, load, known, every),
     ):

@@ -77,6 +77,11 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_PRESSURES = {
+    ("cpu", "some"): "waiting",
+    ("io", "full"): "disk_waiting",
+    ("memory", "full"): "memory_waiting",
+}
 _PRESSURE_ON_CPUS = {"resource": ("=~", "|cpu"), "kind": ("=~", "|some")}
 """Of pressure only that on the CPUs; other metrics have none of these labels."""
 _NODE_CPU = "laptime_node_cpu_seconds_total"
@@ -147,6 +152,7 @@ async def trial_usage(
         PrometheusError: Prometheus refused a query; whatever `query` raises is passed on.
     """
     found = await query_samples(query, agent_query(wanted), wanted.window)
+    found += await query_samples(query, stalls_query(wanted), wanted.window)
     clocks = clocks or Clocks()
     ours, without_uid = of_run(clocks.in_the_windows_time(found), wanted)
     pods = _pods_of_agent(ours)
@@ -184,18 +190,39 @@ def agent_query(wanted: TrialWindow) -> str:
 
     With those of the trial beside it, which are told by their label.
     """
-    trials = wanted.trial if wanted.beside is None else f"{wanted.trial}|{wanted.beside}"
     labels = {
         "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, *PROCESS_METRICS))),
-        "namespace": ("=", wanted.namespace),
-        "run": ("=", wanted.run),
-        # Tiers have no trial; servers and generators of other trials are none of ours.
-        "trial": ("=~", f"|{trials}"),
+        **_of_trial(wanted),
         # The whole pod, and of its containers only the exporter.
         "container": ("=~", f"|{_EXPORTER}"),
         **_PRESSURE_ON_CPUS,
     }
     return selector(labels)
+
+
+def stalls_query(wanted: TrialWindow) -> str:
+    """Return the PromQL selector of how long a server waited for memory or a disk, as a whole.
+
+    Asked for by itself: of all pods, and of all that the kernel counts, it would be many series.
+    """
+    labels = {
+        "__name__": ("=", _POD_PRESSURE),
+        **_of_trial(wanted),
+        "component": ("=", "server"),
+        "resource": ("=~", "io|memory"),
+        "kind": ("=", "full"),
+    }
+    return selector(labels)
+
+
+def _of_trial(wanted: TrialWindow) -> dict[str, tuple[str, str]]:
+    trials = wanted.trial if wanted.beside is None else f"{wanted.trial}|{wanted.beside}"
+    return {
+        "namespace": ("=", wanted.namespace),
+        "run": ("=", wanted.run),
+        # Tiers have no trial; servers and generators of other trials are none of ours.
+        "trial": ("=~", f"|{trials}"),
+    }
 
 
 def node_query(nodes: Iterable[str]) -> str:
@@ -242,9 +269,7 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
         name = labels["__name__"]
         key = _POD_METRICS.get(name)
         if name == _POD_PRESSURE:
-            if (labels.get("resource"), labels.get("kind")) != ("cpu", "some"):
-                continue
-            key = "waiting"
+            key = _PRESSURES.get((labels.get("resource", ""), labels.get("kind", "")))
         if key is None and name not in PROCESS_METRICS:
             continue
         pod = pods.setdefault(
@@ -529,10 +554,14 @@ def _component(
         of_pods = grown(key)
         return None if of_pods is None else max(0.0, of_pods - of_exporters(f"exporter_{key}"))
 
+    def waiting(key: str) -> float | None:
+        waited = grown(key)
+        return None if waited is None else min(1.0, waited / window.seconds)
+
     cpu = own("cpu")
     working_set, exporters = highest("working_set"), highest("exporter_working_set") or 0
     throttled, periods = own("throttled"), own("periods")
-    waiting, received, transmitted = grown("waiting"), grown("received"), grown("transmitted")
+    received, transmitted = grown("received"), grown("transmitted")
     return ComponentUsage(
         component=component,
         server=server,
@@ -550,7 +579,9 @@ def _component(
         ),
         working_set_bytes=None if working_set is None else max(0, working_set - exporters),
         memory_peak_bytes=highest("memory_peak"),
-        cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),
+        cpu_waiting_share=waiting("waiting"),
+        disk_waiting_share=waiting("disk_waiting"),
+        memory_waiting_share=waiting("memory_waiting"),
         received_bytes=None if received is None else round(received),
         transmitted_bytes=None if transmitted is None else round(transmitted),
         exclusive_cpus=fewest("exclusive"),

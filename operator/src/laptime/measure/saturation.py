@@ -59,7 +59,7 @@ _ONE_CORE = 1.02
 _MEASURED_TOO_LOW = 1.15
 """A way that carried more than that: bytes are counted with headers (at most 5 % of full packets
 of Ethernet), and the rest is what two readings of a quiet network may differ by."""
-_POOLS = (Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS)
+POOLS = (Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS)
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ def waits_in_postgres(scene: Scene, slots: Sequence[Resource]) -> list[Waiting]:
     at_work = full.taken if full else scene.at_server
     at_work = max(at_work, database.active_mean + idle)
     who = "requests at the server" if full is None else "requests at work"
-    who = "connections in use" if full and full.cause in _POOLS else who
+    who = "connections in use" if full and full.cause in POOLS else who
     said = "; in {:.1f} a transaction was open and waited for the server's next statement"
     kept = said.format(idle) if idle >= _SHOWN_IDLE else ""
     return [_waiting(one, at_work, who, kept) for one in waits_by_kind(database)]

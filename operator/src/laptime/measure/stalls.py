@@ -1,0 +1,58 @@
+"""What kept a server's pod from running although there was something to do. Pure.
+
+The kernel's own count (PSI, `full`): tasks of the pod waited for memory, or for a disk, and none of
+them did anything else. Of several CPUs it is a mean (Linux, kernel/sched/psi.c). Why the bounds are
+what they are stands in docs/measurement.md, "Memory and disk of the server".
+"""
+
+from __future__ import annotations
+
+from laptime.api.causes import Cause
+from laptime.api.usage import ComponentUsage
+from laptime.measure.saturation import MOSTLY, ONE_THREAD, Resource, Scene
+
+
+def stalls(scene: Scene) -> list[Resource]:
+    """Return memory and disk of the server, each as full as its pod waited for it.
+
+    Memory first: a page that was given up, and is read again, counts for both. Nothing where the
+    kernel, or the agent, does not tell.
+    """
+    used = scene.component("server")
+    if used is None:
+        return []
+    busy, rest = _without_pause(scene, used)
+    found = []
+    for cause, share, what in (
+        (Cause.SERVER_MEMORY, used.memory_waiting_share, f"memory{_limit(scene, used)}"),
+        (Cause.SERVER_DISK, used.disk_waiting_share, "its disk"),
+    ):
+        if share is None:
+            continue
+        said, full = f"the server's pod waited for {what} in {share:.0%} of the time", share
+        if share >= MOSTLY and busy > share:
+            said, full = said + rest, busy
+        found.append(Resource(cause, full, said))
+    return found
+
+
+def _without_pause(scene: Scene, used: ComponentUsage) -> tuple[float, str]:
+    """Return for how much of the time the only worker of a server had no pause, and its words.
+
+    Whoever waits for a disk does not run meanwhile. Of memory that is not so, since making room is
+    work: what is waited for it is not added. Of several workers nobody knows which one waited.
+    """
+    server, cores = scene.server, used.cores_mean
+    if not server.knows_workers or server.worker_count != 1 or cores is None:
+        return 0.0, ""
+    if max(cores, used.cores_peak or 0.0) > ONE_THREAD:
+        return 0.0, ""
+    busy = cores + (used.cpu_waiting_share or 0.0) + (used.disk_waiting_share or 0.0)
+    return min(1.0, busy), f", and its one worker used {cores:.2f} cores"
+
+
+def _limit(scene: Scene, used: ComponentUsage) -> str:
+    limit = scene.server.resources.memory if scene.server.resources else None
+    if limit is None or used.memory_peak_bytes is None:
+        return ""
+    return f" (it had {used.memory_peak_bytes / 2**20:,.0f} MiB at most of its limit of {limit})"
