@@ -196,16 +196,19 @@ def test_a_cluster_that_cannot_resize_pods_is_not_asked_to(
     assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "said_so"), [("postgresLocks", "Postgres locks"), ("serverDisk", "server disk")]
+)
 def test_what_lies_outside_of_a_server_is_not_tried_and_what_to_do_is_said(
-    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, cause: str, said_so: str
 ) -> None:
-    limited["results"][1]["limitedBy"]["cause"] = "postgresLocks"
+    limited["results"][1]["limitedBy"]["cause"] = cause
     code, _, err = call(laptime, kubeconfig, "--server", "axum")
     assert code == 1
     said = " ".join(err.split())
-    assert "What limited axum lies outside of it (Postgres locks)" in said
+    assert f"What limited axum lies outside of it ({said_so})" in said
     assert "compare BEFORE AFTER" in said
-    assert "--more with what to try: databaseConnections, threads, workers, cpu, postgres" in said
+    assert "--more with what to try: databaseConnections, threads, workers, cpu, memory" in said
     assert demo.applied == []
 
 

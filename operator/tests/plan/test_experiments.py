@@ -11,6 +11,7 @@ import pytest
 from laptime.api import API_VERSION, KIND
 from laptime.api.causes import Cause
 from laptime.api.experiment import Resource
+from laptime.api.resources import Resources
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import processes_of, scenarios
@@ -21,15 +22,18 @@ from laptime.plan.experiments import (
     candidates,
     experiment,
     possible,
+    says_all,
 )
+from laptime.plan.experiments import tried as tried_of
 from laptime.plan.pools import copied_databases
 from laptime.plan.tiers import haproxy_threads
 from tests.fuzz.specs import make
 
-CONNECTIONS, THREADS, WORKERS, CPU = list(Resource)[:4]
-POSTGRES_CPU, PGBOUNCER_CPU, HAPROXY_CPU, UPSTREAM, POOL, CAP = list(Resource)[4:]
+CONNECTIONS, THREADS, WORKERS, CPU, MEMORY = list(Resource)[:5]
+POSTGRES_CPU, PGBOUNCER_CPU, HAPROXY_CPU, UPSTREAM, POOL, CAP = list(Resource)[5:]
 TRIED = (
     Cause.SERVER_CPU,
+    Cause.SERVER_MEMORY,
     Cause.SERVER_CONCURRENCY,
     Cause.UNEVEN_WORKERS,
     Cause.DATABASE_CONNECTIONS,
@@ -90,6 +94,7 @@ def tried(spec: BenchmarkRunSpec, *resources: Resource) -> dict[str, Server]:
         (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 4}, (THREADS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1"}, (WORKERS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1", "threads": 4}, (THREADS,)),
+        (Cause.SERVER_MEMORY, {}, (MEMORY,)),
         (Cause.PGBOUNCER_POOL, {}, (POOL,)),
         (Cause.HAPROXY_CAP, {}, (CAP,)),
         (Cause.SERVER_CPU, {}, (WORKERS,)),
@@ -140,6 +145,27 @@ def test_one_resource_is_doubled_and_nothing_else() -> None:
     expected = before.model_copy(update={"name": "mine-conns", "database_connections": 10})
     assert arms["mine-conns"] == expected
     assert arms["mine"] == before
+
+
+def test_a_limit_of_memory_is_doubled_and_nothing_else() -> None:
+    before = server(resources={"cpu": "500m", "memory": "256Mi"})
+    made = experiment(spec_of(before), "mine", [MEMORY], ["closed"], 5)
+    (arm,) = made.arms
+    assert (arm.server.name, arm.change) == ("mine-memory", "512Mi memory instead of 256Mi")
+    assert arm.server.resources == Resources(cpu="500m", memory="512Mi")
+    assert says_all(made.spec, before, arm.server)
+    assert tried_of(made.spec) == [MEMORY]
+    assert refused(made.spec) == []
+
+
+def test_a_server_without_a_limit_of_memory_cannot_have_twice_that() -> None:
+    assert possible(spec_of(server()), "mine", [MEMORY]) == (
+        [],
+        [
+            "mine has no limit of memory in the run: where a LimitRange limits it, write "
+            "resources.memory of it in a run, and explain that one"
+        ],
+    )
 
 
 def test_several_are_tried_alone_and_all_at_once() -> None:

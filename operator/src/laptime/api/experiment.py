@@ -22,6 +22,7 @@ class Resource(StrEnum):
     THREADS = "threads"
     WORKERS = "workers"
     CPU = "cpu"
+    MEMORY = "memory"
     POSTGRES_CPU = "postgres.cpu"
     PGBOUNCER_CPU = "pgbouncer.cpu"
     HAPROXY_CPU = "haproxy.cpu"

@@ -48,6 +48,7 @@ _SUFFIXES = {
     Resource.THREADS: "-threads",
     Resource.WORKERS: "-workers",
     Resource.CPU: "-cpu",
+    Resource.MEMORY: "-memory",
     Resource.POSTGRES_CPU: "-pgcpu",
     Resource.PGBOUNCER_CPU: "-poolcpu",
     Resource.HAPROXY_CPU: "-proxycpu",
@@ -57,6 +58,7 @@ _SUFFIXES = {
 }
 _OF_TIERS = {*TIER_CPU, Resource.UPSTREAM_LATENCY, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS}
 _BY_CAUSE = {
+    Cause.SERVER_MEMORY: Resource.MEMORY,
     Cause.DATABASE_CONNECTIONS: Resource.DATABASE_CONNECTIONS,
     Cause.POSTGRES_CPU: Resource.POSTGRES_CPU,
     Cause.PGBOUNCER_CPU: Resource.PGBOUNCER_CPU,
@@ -256,6 +258,7 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
         (_if("threads", arm, "the image heeds THREADS"), _threads(arm), _threads(unchanged)),
         (_pools(unchanged, arm), server_connections(arm), server_connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
+        ("memory", _memory(arm), _memory(unchanged)),
         *(
             (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
             for tier, title in SIZED_TIERS.items()
@@ -280,7 +283,8 @@ def says_all(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> bool:
         for one in ("name", "workers", "threads", "database_connections", "topology")
     }
     if arm.resources is not None:
-        as_before["resources"] = arm.resources.model_copy(update={"cpu": _cpu(unchanged)})
+        before = {"cpu": _cpu(unchanged), "memory": _memory(unchanged)}
+        as_before["resources"] = arm.resources.model_copy(update=before)
     same = arm.model_copy(update=as_before) == unchanged
     return same and len(modes) == 1 and change(spec, unchanged, arm) != ""
 
@@ -338,13 +342,15 @@ def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Serv
         # Each process has a pool of its own: half of it, so that the connections stay as many.
         each = server.database_connections * processes_of(server) / processes_of(more)
         return more.model_copy(update={"database_connections": max(1, -int(-each // 1))})
-    doubled = _twice(_cpu(server))
+    of_memory = resource is Resource.MEMORY
+    doubled = _twice(_memory(server) if of_memory else _cpu(server))
     if server.resources is None or doubled is None:
+        what, instead = ("memory", "") if of_memory else ("CPU", "try workers instead; ")
         raise NothingToTryError(
-            f"{server.name} has no limit of CPU in the run: try workers instead; where a "
-            "LimitRange limits it, write resources.cpu of it in a run, and explain that one"
+            f"{server.name} has no limit of {what} in the run: {instead}where a LimitRange limits "
+            f"it, write resources.{resource} of it in a run, and explain that one"
         )
-    resources = server.resources.model_copy(update={"cpu": doubled})
+    resources = server.resources.model_copy(update={resource.value: doubled})
     return server.model_copy(update={"resources": resources})
 
 
@@ -453,3 +459,8 @@ def _threads_count(server: Server) -> bool:
 def _cpu(server: Server) -> str | None:
     resources = server.resources or Resources()
     return resources.cpu
+
+
+def _memory(server: Server) -> str | None:
+    resources = server.resources or Resources()
+    return resources.memory
