@@ -664,6 +664,8 @@ FIGURES_OF_RESULTS = [
         "high factor": (0.998, 24.36),
         "p50": (0.000642, 0.00898, 0.0154),
         "p99": (1.41,),
+        "low p99": (0.000642, 1.39),
+        "high p99": (1.43,),
         "Errors": (0.00003,),
         "Memory": (1.2 * 2**30,),
     }.items()
@@ -706,6 +708,33 @@ def test_a_percentile_among_requests_without_a_right_answer_is_called_failed(
         # As the browser calls what Prometheus calls +Inf.
         assert mapping["type"] == "value"
         assert mapping["options"]["Infinity"]["text"] == wording.latency(None)
+
+
+ASKING_FOR_RESPONSE_TIMES = [
+    name for name, expr in QUERIES.items() if "laptime_result_latency_seconds" in expr
+]
+
+
+@pytest.mark.parametrize("name", ASKING_FOR_RESPONSE_TIMES)
+def test_a_response_time_is_never_an_end_of_its_interval_and_no_end_is_one(name: str) -> None:
+    """A maximum over all three bounds would be the high end."""
+    panel, _, ref = name.rpartition(" ")
+    fields = [one for one in PANELS[panel]["transformations"] if one["id"] == "organize"]
+    column = fields[0]["options"]["renameByName"].get(f"Value #{ref}", "")
+    wanted = {"low": "low", "high": "high"}.get(column.partition(" ")[0], "estimate")
+    assert re.findall(r'bound="(\w+)"', QUERIES[name]) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["laptime-run: Results", "laptime-compare: Servers", "laptime-server: In each run"],
+)
+def test_a_table_has_the_interval_of_the_p99_beside_it(name: str) -> None:
+    (organize,) = (one for one in PANELS[name]["transformations"] if one["id"] == "organize")
+    place = organize["options"]["indexByName"]
+    titles = organize["options"]["renameByName"]
+    names = [titles[field] for field in sorted(place, key=place.get)]
+    assert names[names.index("p99") :][:3] == ["p99", "low p99", "high p99"]
 
 
 def test_the_picture_of_response_times_says_which_are_not_in_it() -> None:

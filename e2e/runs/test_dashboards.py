@@ -246,6 +246,13 @@ def check(cluster: Cluster, run: str, *, kept: bool = True, trials: bool = True)
         for key, quantile in names.items()
         if (row["latencyFigures"].get(key) or {}).get("seconds") is not None
     }
+    for name, end in (("Results G", "low"), ("Results H", "high")):
+        p99s = {(row["server"], row["load"]): row["latencyFigures"].get("p99") for row in measured}
+        assert said.by(name, "server", "load") == {
+            row: figure["seconds"][end]
+            for row, figure in p99s.items()
+            if end in ((figure or {}).get("seconds") or {})
+        }
     assert said.by("Isolation A", "isolation").keys() == (
         {(status["isolation"]["word"],)} if "isolation" in status else set()
     )

@@ -105,10 +105,10 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
     columns are in sight.
     """
     columns = [
-        Column("Server", label="server", width=115, more=WRAPPED),
+        Column("Server", label="server", width=105, more=WRAPPED),
         Column("Load", label="load", width=75),
         Column("Run", label="run", more={**link_to_run(), **WRAPPED}),
-        Column("Namespace", label="namespace", width=95, more=WRAPPED),
+        Column("Namespace", label="namespace", width=80, more=WRAPPED),
     ]
     rate, factor = "laptime_result_requests_per_second", "laptime_result_factor"
     for title, short, metric, unit, decimals in (
@@ -116,9 +116,9 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
         ("Factor", "factor", factor, FACTOR_UNIT, FACTOR_DECIMALS),
     ):
         for bound, name, width in (
-            ("estimate", title, 90),
-            ("low", f"low {short}", 85),
-            ("high", f"high {short}", 90),
+            ("estimate", title, 80),
+            ("low", f"low {short}", 80),
+            ("high", f"high {short}", 85),
         ):
             selector = f'{runs},bound="{bound}"'
             expr = f"max by ({_ROW}) ({metric}{{{selector}}}){among}"
@@ -126,14 +126,19 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
             columns.append(
                 Column(name, expr=expr, unit=unit, decimals=decimals, width=width, more=more)
             )
-    for title, share in (("p50", "0.5"), ("p99", "0.99")):
-        selector = f'{runs},quantile="{share}"'
+    for title, share, bound in (
+        ("p50", "0.5", "estimate"),
+        ("p99", "0.99", "estimate"),
+        ("low p99", "0.99", "low"),
+        ("high p99", "0.99", "high"),
+    ):
+        selector = f'{runs},quantile="{share}",bound="{bound}"'
         expr = f"max by ({_ROW}) (laptime_result_latency_seconds{{{selector}}}){among}"
-        columns.append(Column(title, expr=expr, unit="s", width=75, more=FAILED))
+        columns.append(Column(title, expr=expr, unit="s", width=68, more=FAILED))
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}}){among}"
     return [
         *columns,
-        Column("Validity", label="validity", width=80, more=coloured_words(VALIDITIES)),
+        Column("Validity", label="validity", width=75, more=coloured_words(VALIDITIES)),
         Column("", expr=state),
     ]
 

@@ -201,7 +201,8 @@ def percentiles() -> xychart.Panel:
         "it has where one fell among requests without a right answer, which makes no server "
         "quicker: the table of results says failed.",
         # On a logarithmic axis there is no place for it.
-        f'laptime_result_latency_seconds{{{ROW},quantile=~"{"|".join(PERCENTILES)}"}} < Inf',
+        f'laptime_result_latency_seconds{{{ROW},bound="estimate",'
+        f'quantile=~"{"|".join(PERCENTILES)}"}} < Inf',
         "quantile",
         name,
         "none",

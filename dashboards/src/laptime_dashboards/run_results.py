@@ -28,7 +28,7 @@ def table_of_results() -> table.Panel:
     return rows(
         "Results",
         "The figures of the report. Servers under the same load that share a rank cannot be told "
-        f"apart. The intervals are in the pictures above. {OF_RESPONSE_TIMES} Requests/s: "
+        f"apart. The other intervals are in the pictures above. {OF_RESPONSE_TIMES} Requests/s: "
         f"right answers a second. {OF_A_SEARCH}",
         NO_RESULT,
         [
@@ -41,6 +41,8 @@ def table_of_results() -> table.Panel:
             _latency("p50", "0.5"),
             _latency("p90", "0.9"),
             _latency("p99", "0.99"),
+            _latency("low p99", "0.99", "low"),
+            _latency("high p99", "0.99", "high"),
             _latency("p99.9", "0.999"),
             _row_value("Errors", "laptime_result_errors_ratio", "percentunit", width=70),
             _row_value("Cores", "laptime_result_cpu_cores", "short", 2, width=60),
@@ -133,9 +135,9 @@ def _estimate(title: str, metric: str) -> Column:
     return _row_value(title, metric, THREE_DIGITS, selector='bound="estimate"', width=95)
 
 
-def _latency(title: str, quantile: str) -> Column:
-    """Return a column with a percentile."""
-    name, selector = "laptime_result_latency_seconds", f'quantile="{quantile}"'
+def _latency(title: str, quantile: str, bound: str = "estimate") -> Column:
+    """Return a column with a percentile, or with an end of its interval."""
+    name, selector = "laptime_result_latency_seconds", f'quantile="{quantile}",bound="{bound}"'
     return _row_value(title, name, "s", selector=selector, width=75, more=FAILED)
 
 

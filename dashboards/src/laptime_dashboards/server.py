@@ -6,7 +6,13 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 from laptime_dashboards.compare import image_table, interval_columns
 from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
-from laptime_dashboards.panel_defaults import OF_RESPONSE_TIMES, Column, rows, sorted_by
+from laptime_dashboards.panel_defaults import (
+    OF_RESPONSE_TIMES,
+    WRAPPED,
+    Column,
+    rows,
+    sorted_by,
+)
 
 _SERVER = 'server=~"$server"'
 
@@ -37,7 +43,7 @@ def history() -> table.Panel:
         "no known run has a result of such a server, or the operator is not scraped",
         [
             *interval_columns(_SERVER),
-            Column("Created", expr=created, unit="dateTimeAsIso", width=160),
+            Column("Created", expr=created, unit="dateTimeAsIso", width=100, more=WRAPPED),
         ],
         height=14,
     ).sort_by([sorted_by("Created", newest_first=True), sorted_by("Server")])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -21,6 +22,7 @@ from laptime.api.metrics import Metric
 from laptime.api.results import (
     Interval,
     Latency,
+    LatencyFigure,
     LatencyFigures,
     ObjectiveResult,
     Outcome,
@@ -79,6 +81,14 @@ def a_run(status: RunStatus, servers: int = 1, repetitions: int = 2) -> Run:
 def a_row(**more: object) -> ResultRow:
     fields: dict[str, object] = {"server": "s0", "load": "l0", "state": RowState.MEASURED, **more}
     return ResultRow.model_validate(fields)
+
+
+def percentiles(metrics: Metrics) -> dict[tuple[str, str], float]:
+    """Return the response times of the one row, by quantile and bound."""
+    return {
+        (labels["quantile"], labels["bound"]): value
+        for labels, value in samples(metrics)["laptime_result_latency_seconds"]
+    }
 
 
 def many(count: int, status: RunStatus) -> Iterable[Run]:
@@ -151,10 +161,11 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     assert found[f"laptime_result_cpu_cores{{{ROW}}}"] == 0.9
     assert found[f"laptime_result_memory_bytes{{{ROW}}}"] == 1000
     all_of_them = samples(metrics)
-    quantiles = {
-        labels["quantile"]: value for labels, value in all_of_them["laptime_result_latency_seconds"]
+    # Of all repetitions together there are no intervals.
+    assert percentiles(metrics) == {
+        (quantile, "estimate"): seconds
+        for quantile, seconds in (("0.5", 0.001), ("0.9", 0.004), ("0.99", 0.009), ("0.999", 0.02))
     }
-    assert quantiles == {"0.5": 0.001, "0.9": 0.004, "0.99": 0.009, "0.999": 0.02}
     ((limited, _),) = all_of_them["laptime_result_limited_by"]
     assert (limited["cause"], limited["evidence"]) == ("serverCpu", "1.0 of 1 core")
     info = all_of_them["laptime_run_info"][0][0]
@@ -249,12 +260,63 @@ def test_response_times_are_those_of_the_table_and_longer_than_any_where_it_says
     row = a_row(latency=MERGED, latency_figures=figures)
     metrics = Metrics()
     metrics.show(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=[row]))))
-    found = {
-        labels["quantile"]: value
-        for labels, value in samples(metrics)["laptime_result_latency_seconds"]
-    }
     # Of the p90 nothing is known.
-    assert found == {"0.5": 0.00105, "0.99": 0.0093, "0.999": math.inf}
+    assert percentiles(metrics) == {
+        ("0.5", "estimate"): 0.00105,
+        ("0.99", "estimate"): 0.0093,
+        ("0.999", "estimate"): math.inf,
+    }
+
+
+def test_response_times_have_the_intervals_of_status_and_report_figure_by_figure() -> None:
+    figures = LatencyFigures.model_validate(
+        {
+            "p50": {"seconds": {"value": 0.00105, "low": 0.00101, "high": 0.00112}},
+            # Its repetitions have too few answers each.
+            "p90": {"seconds": {"value": 0.0042}},
+            "p99": {"seconds": {"value": 0.0093, "low": 0.0087, "high": 0.0104}},
+            # As after a search without an end: the report says no end that has no other.
+            "p999": {"seconds": {"value": 0.02, "low": 0.018}},
+        }
+    )
+    row = a_row(latency=MERGED, latency_figures=figures)
+    metrics = Metrics()
+    run = a_run(RunStatus(state=State.SUCCEEDED, results=[row]))
+    metrics.show(manifest_of(run))
+    found = percentiles(metrics)
+    (in_status,) = manifest_of(run)["status"]["results"]
+    bounds = {"estimate": "value", "low": "low", "high": "high"}
+    assert len(found) == 8
+    for (quantile, bound), seconds in found.items():
+        name = run_metrics._QUANTILES[quantile].value
+        assert in_status["latencyFigures"][name]["seconds"][bounds[bound]] == seconds
+    for quantile, metric in run_metrics._QUANTILES.items():
+        ends = {bounds[bound]: value for (of, bound), value in found.items() if of == quantile}
+        told = LatencyFigure(seconds=Interval.model_validate(ends))
+        reported = wording.latency_figure(row.response_time(metric), ends=True)
+        assert wording.latency_figure(told, ends=True) == reported
+
+
+def test_the_series_of_a_row_are_as_many_as_the_page_about_dashboards_says() -> None:
+    figure = {"seconds": {"value": 0.002, "low": 0.001, "high": 0.003}}
+    around = Interval(value=2.0, low=1.0, high=3.0)
+    row = a_row(
+        requests_per_second=around,
+        factor=around,
+        latency_figures=LatencyFigures.model_validate(
+            dict.fromkeys(("mean", "p50", "p90", "p99", "p999"), figure)
+        ),
+        error_rate=0.01,
+        rank=1,
+        limited_by=LimitedBy(cause=Cause.SERVER_CPU, evidence=""),
+        usage=RowUsage(source=Source.AGENT, cores_mean=0.9, memory_bytes=1000),
+    )
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=[row]))))
+    of_row = [one for name, one in scraped(figures).items() if name.startswith("laptime_result_")]
+    count = sum(map(len, of_row))
+    page = (Path(__file__).parents[3] / "docs" / "dashboards.md").read_text()
+    assert f"A row is at most {count} series" in page
 
 
 def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> None:

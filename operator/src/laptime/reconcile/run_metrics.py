@@ -377,8 +377,9 @@ def _declared() -> _Families:
         ("laptime_result_rank", "Rank under this load; equals share one.", _TABLE),
         (
             "laptime_result_latency_seconds",
-            "Percentiles over the repetitions, as the table of results has them; +Inf: failed.",
-            (*_TABLE, "quantile"),
+            "Percentiles over the repetitions, as the table of results has them, +Inf: failed; "
+            "with low and high end of its 95 % interval where it has one.",
+            (*_TABLE, "quantile", "bound"),
         ),
         ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _TABLE),
         ("laptime_result_memory_bytes", "Highest working set of the server.", _TABLE),
@@ -714,8 +715,11 @@ def _add_latency(samples: _Samples, labels: tuple[str, ...], row: ResultRow) -> 
         figure = row.response_time(metric)
         if figure is not None:
             # Among the requests without a right answer, which count as slower than all others.
-            seconds = figure.seconds.value if figure.seconds is not None else math.inf
-            samples.add("laptime_result_latency_seconds", (*labels, quantile), seconds)
+            seconds = figure.seconds or Interval(value=math.inf)
+            if seconds.low is None or seconds.high is None:
+                seconds = Interval(value=seconds.value)
+            name = "laptime_result_latency_seconds"
+            _add_interval(samples, name, (*labels, quantile), seconds)
 
 
 def _of_trial(
