@@ -737,6 +737,16 @@ def test_a_table_has_the_interval_of_the_p99_beside_it(name: str) -> None:
     assert names[names.index("p99") :][:3] == ["p99", "low p99", "high p99"]
 
 
+@pytest.mark.parametrize("uid", ["laptime-compare", "laptime-server"])
+def test_what_changed_between_two_runs_is_shown_by_digest_and_node(uid: str) -> None:
+    """A tag that moved is the same text; by its digest it is seen to be another image."""
+    panel = PANELS[f"{uid}: Images and nodes"]
+    assert {"Image", "Digest", "Nodes"} <= set(columns_of(panel))
+    (target,) = panel["targets"]
+    assert "server, image, digest, nodes) (laptime_run_server_info{" in target["expr"]
+    assert "loaded into its node" in panel["description"]
+
+
 def test_the_picture_of_response_times_says_which_are_not_in_it() -> None:
     panel = PANELS["laptime-run: Response times"]
     # On a logarithmic axis there is no room for it.

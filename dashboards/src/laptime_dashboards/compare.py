@@ -50,7 +50,7 @@ def build() -> dashboard.Dashboard:
     ):
         variable = label_values(name, label, what, series, name)
         made.with_variable(variable if name == "scenario" else several(variable))
-    return made.with_panel(answers()).with_panel(figures()).with_panel(images())
+    return made.with_panel(answers()).with_panel(figures()).with_panel(what_ran())
 
 
 def answers() -> table.Panel:
@@ -143,25 +143,30 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
     ]
 
 
-def images() -> table.Panel:
-    """What ran."""
-    return image_table(_RUNS, _OF_SCENARIO)
+def what_ran() -> table.Panel:
+    """What ran, and where."""
+    return table_of_what_ran(_RUNS, _OF_SCENARIO)
 
 
-def image_table(runs: str, among: str = "") -> table.Panel:
-    """Return a table of the images of servers in several runs; `among` as with their figures."""
+def table_of_what_ran(runs: str, among: str = "") -> table.Panel:
+    """Return a table of what servers ran in several runs, and where; `among` as with figures."""
     return rows(
-        "Images",
-        "The image that each server ran: where it differs between two runs, so may its speed.",
+        "Images and nodes",
+        "What each server ran and where: where it differs between two runs, so may its speed. Two "
+        "digests are two images, though the tag is the same, unless one of them was loaded into "
+        "its node: that has another digest than one that was pulled. No digest: nobody told. Nodes "
+        "are those of trials, which the operator tells until it begins anew after the run.",
         "no server of these runs was started yet, or the operator is not scraped",
         [
             Column("Server", label="server", width=130),
             Column("Run", label="run", width=160),
             Column("Namespace", label="namespace", width=100),
             Column("Image", label="image", more=WRAPPED),
+            Column("Digest", label="digest", width=200, more=WRAPPED),
+            Column("Nodes", label="nodes", width=200, more=WRAPPED),
             Column(
                 "",
-                expr="max by (namespace, run, server, image)"
+                expr="max by (namespace, run, server, image, digest, nodes)"
                 f' (laptime_run_server_info{{{runs},image!=""}}){among}',
             ),
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, table
 
-from laptime_dashboards.compare import image_table, interval_columns
+from laptime_dashboards.compare import interval_columns, table_of_what_ran
 from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
 from laptime_dashboards.panel_defaults import (
     OF_RESPONSE_TIMES,
@@ -26,7 +26,7 @@ def build() -> dashboard.Dashboard:
     # From the page of a run all of its servers may come, for which one that is a single choice
     # stands for nothing.
     made.with_variable(several(servers.all_value(EVERY)))
-    return made.with_panel(history()).with_panel(image_table(_SERVER))
+    return made.with_panel(history()).with_panel(table_of_what_ran(_SERVER))
 
 
 def history() -> table.Panel:

@@ -41,6 +41,8 @@ from laptime.api.status import (
     ConditionType,
     Progress,
     RunStatus,
+    ServerState,
+    ServerStatus,
     State,
 )
 from laptime.api.usage import RowUsage, Source, TrialUsage
@@ -633,6 +635,79 @@ def test_limits_are_said_where_the_spec_has_them() -> None:
     limits = samples(metrics)["laptime_run_cpu_limit_cores"]
     found = {(labels["component"], labels["server"]): cores for labels, cores in limits}
     assert found == {("server", "s0"): 1.5, ("postgres", ""): 2.0}
+
+
+BITS = [f"{number:x}" * 64 for number in range(16)]
+"""Digests."""
+
+
+@pytest.mark.parametrize(
+    ("more", "digest"),
+    [
+        ({}, ""),
+        ({"image_id": f"docker.io/team/mine@sha256:{BITS[10]}"}, "a" * 12),
+        # On Docker, and as CRI-O says it.
+        ({"image_id": f"docker-pullable://team/mine@sha256:{BITS[10]}"}, "a" * 12),
+        ({"image_id": BITS[10]}, "a" * 12),
+        # Loaded into its node: that is the hash of something else.
+        ({"image_id": f"sha256:{BITS[10]}"}, f"loaded {'a' * 12}"),
+        (
+            {"image_id": f"docker.io/library/import-2026-01-02@sha256:{BITS[10]}"},
+            f"loaded {'a' * 12}",
+        ),
+        # The nodes of its pods had two.
+        (
+            {"image_id": f"team/mine@sha256:{BITS[10]} and team/mine@sha256:{BITS[11]}"},
+            f"{'a' * 12} and {'b' * 12}",
+        ),
+        # A preset whose image is named so; a tag is none, whatever it looks like.
+        ({"image": f"laptime/axum:1@sha256:{BITS[12]}"}, "c" * 12),
+        ({"image": f"team/mine:{BITS[12][:40]}"}, ""),
+        # The registry did not say what the tag stands for.
+        ({"tag_unknown": "no such host"}, "not known, its tag may have moved"),
+        (
+            {"tag_unknown": "no such host", "image_id": f"team/mine@sha256:{BITS[10]}"},
+            f"{'a' * 12}, its tag may have moved",
+        ),
+    ],
+)
+def test_which_bits_a_server_ran_is_told_beside_its_image(
+    more: dict[str, str], digest: str
+) -> None:
+    """So that a tag which moved between two runs is seen."""
+    server = ServerStatus.model_validate(
+        {"name": "s0", "state": ServerState.VERIFIED, "image": "team/mine:1", **more}
+    )
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, servers=[server]))))
+    ((labels, _),) = scraped(figures)[SERVERS]
+    assert (labels["image"], labels["digest"]) == (server.image, digest)
+
+
+def test_the_nodes_of_servers_are_told_when_the_run_is_over_and_many_are_counted() -> None:
+    world = World(spec_of(2, 1, 3), Random(0))
+    run_to_the_end(world)
+    one, *others = (one for one in world.observe().results.values() if one.server == "s0")
+    moved = {
+        one.trial: one.model_copy(update={"nodes": {"server": ["b", "a"], "generator": ["g"]}}),
+        **{other.trial: other.model_copy(update={"nodes": {"server": ["a"]}}) for other in others},
+    }
+    results = {**world.observe().results, **moved}
+    results |= {
+        of.trial: of.model_copy(update={"nodes": {"server": [f"n{n}" for n in range(9)]}})
+        for of in results.values()
+        if of.server == "s1"
+    }
+    figures = RunFigures()
+    for state, told in (
+        (State.RUNNING, {"s0": "", "s1": ""}),
+        (State.SUCCEEDED, {"s0": "a and b", "s1": "n0, n1, n2 and 6 others"}),
+    ):
+        run = replace(world.run, status=world.run.status.model_copy(update={"state": state}))
+        figures.see(manifest_of(run))
+        figures.see_trials(run, world.trials, results)
+        found = {labels["server"]: labels["nodes"] for labels, _ in scraped(figures)[SERVERS]}
+        assert found == told
 
 
 def test_evidence_waits_for_the_end_because_each_sentence_is_a_series() -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
@@ -19,6 +21,7 @@ from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
 from laptime.api.attempts import trial_of
+from laptime.api.images import AND, brought_by_hand
 from laptime.api.metrics import Metric
 from laptime.api.resources import Resources, quantity
 from laptime.api.results import (
@@ -27,12 +30,13 @@ from laptime.api.results import (
     Outcome,
     ResultRow,
     Tie,
+    TrialOutcome,
     TrialResult,
     Validity,
 )
 from laptime.api.script import CheckResult, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ConditionType, RunStatus, State
+from laptime.api.status import ConditionType, RunStatus, ServerStatus, State
 from laptime.api.topology import SIZED_TIERS
 from laptime.api.usage import Source
 from laptime.manifests.context import Component
@@ -60,6 +64,8 @@ _METADATA = ("name", "namespace", "uid", "creationTimestamp")
 """What is looked at of a run's metadata."""
 _LONGEST_TEXT = 2000
 """Characters of a label: no sentence of a run is longer."""
+_DIGEST = re.compile(r"(?:\A|sha\d+:)([0-9a-f]{12})[0-9a-f]+\Z")
+"""The bits that a kubelet names, of which so many digits are shown, as container tools do."""
 _logger = logging.getLogger("laptime")
 _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
@@ -126,11 +132,12 @@ class _Told:
     rows: Sequence[_Row] = ()
     objectives: Sequence[_Samples] = ()
     ties: Sequence[_Samples] = ()
-    positions: Mapping[str, str] = field(default_factory=dict)
-    """Places of servers in the spec, by their names."""
+    servers: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Of each server, by its name: its place in the spec, its image, and the digest of that."""
     current: tuple[str, ...] = ()
     """The trials of the moment."""
     active: bool = False
+    over: bool = False
     judged: tuple[str, str, Validity] | None = None
     """Of one that is over: when, its scenario, and its worst row."""
 
@@ -149,6 +156,15 @@ class _Trials:
             and all(self.results.get(name) is result for name, result in results.items())
             and plan == self.plan
         )
+
+    @cached_property
+    def nodes(self) -> dict[str, set[str]]:
+        """The nodes that each server was measured on."""
+        found: dict[str, set[str]] = {}
+        for one in self.results.values():
+            if one.outcome is TrialOutcome.MEASURED:
+                found.setdefault(one.server, set()).update(one.nodes.get("server", ()))
+        return found
 
     def around_the_newest(self, most: int) -> tuple[Trial, ...]:
         """Return so many trials of the plan: those that are over last, and some to come."""
@@ -296,7 +312,8 @@ class RunFigures(Collector):
                 families.take(tie)
             ties -= len(told.ties[:ties])
             known = self._trials.get(uid)
-            if known is not None and told.positions:
+            families.take(_servers(key, told, known))
+            if known is not None and told.servers:
                 # Each of those that are measured at once has its part of what is left.
                 shown = known.around_the_newest(trials // max(1, active))
                 trials, active = trials - len(shown), active - 1
@@ -339,8 +356,9 @@ def _declared() -> _Families:
         ),
         (
             "laptime_run_server_info",
-            "1 for each server, with its place in the spec from 1, and the image that it ran.",
-            (*_RUN, "server", "position", "image"),
+            "1 for each server, with its place in the spec from 1, the image that it ran, which "
+            "bits that was, and, when the run is over, the nodes that it was measured on.",
+            (*_RUN, "server", "position", "image", "digest", "nodes"),
         ),
         ("laptime_run_current_trial", "1 for the trial that is set up or measured now.", _TRIAL),
         (
@@ -469,9 +487,10 @@ def _told(run: Run) -> _Told:
         ],
         objectives=[_objective(run, one) for one in (status.objectives or [])[:MOST_OBJECTIVES]],
         ties=[_tie(run, one) for one in (status.ties or [])[:MOST_TIES]],
-        positions={one.name: position_of(run.spec, one.name) for one in run.spec.servers},
+        servers=_of_servers(run),
         current=tuple(one for one in (status.current_trial, status.current_beside) if one),
         active=status.state in _ACTIVE,
+        over=status.state is not None and status.state.terminal,
         judged=(over, run.spec.scenario, worst) if over and worst is not None else None,
     )
 
@@ -490,10 +509,6 @@ def _add_run(samples: _Samples, run: Run) -> None:
         why = wording.isolation(status.isolation) if over else ""
         told_of = (*run.key, status.isolation.word.value, why)
         samples.add("laptime_run_isolation", told_of, 1.0)
-    images = {server.name: server.image or "" for server in status.servers or []}
-    for server in run.spec.servers:
-        told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
-        samples.add("laptime_run_server_info", (*run.key, *told), 1.0)
     for component, name, resources in _limited(run):
         if resources is not None and resources.cpu is not None:
             cores = quantity(resources.cpu)
@@ -514,6 +529,43 @@ def _add_run(samples: _Samples, run: Run) -> None:
         # Not by those that failed: of a server with a wrong answer none was ever begun.
         measured = sum(row.trials for row in status.results)
         samples.add("laptime_run_trials_failed", run.key, progress.completed - measured)
+
+
+def _of_servers(run: Run) -> dict[str, tuple[str, str, str]]:
+    """Return place, image and digest of each server."""
+    known = {one.name: one for one in run.status.servers or []}
+    told = {}
+    for server in run.spec.servers:
+        one = known.get(server.name)
+        image, digest = (one.image or "", _digest(one)) if one is not None else ("", "")
+        told[server.name] = (position_of(run.spec, server.name), image, digest)
+    return told
+
+
+def _digest(server: ServerStatus) -> str:
+    """Return which bits ran, as far as anybody knows: the beginnings of their digests.
+
+    Two that differ are two images; one that was loaded into its node is of another kind.
+    """
+    said = wording.listing(
+        [
+            ("loaded " if brought_by_hand(one) else "") + digest[1]
+            for one in (server.image_id or server.image or "").split(AND)
+            if (digest := _DIGEST.search(one)) is not None
+        ]
+    )
+    # The one that the node had may be older than the one that others get by this name.
+    return f"{said or 'not known'}, its tag may have moved" if server.tag_unknown else said
+
+
+def _servers(key: tuple[str, str], told: _Told, trials: _Trials | None) -> _Samples:
+    samples = _Samples()
+    for server, (place, *image) in told.servers.items():
+        # While a run goes on there may be more with each trial, and each text is a series more.
+        nodes = trials.nodes.get(server, ()) if trials is not None and told.over else ()
+        labels = (*key, server, place, *image, wording.listing(sorted(nodes)))
+        samples.add("laptime_run_server_info", labels, 1.0)
+    return samples
 
 
 def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
@@ -727,7 +779,7 @@ def _of_trial(
 ) -> _Samples:
     # Its pods are labelled by the attempt that counts.
     name = result.attempt_name if result is not None else trial.name
-    position = told.positions.get(trial.server, "0")
+    position = told.servers.get(trial.server, ("0",))[0]
     labels = (*key, name, trial.server, trial.load, str(trial.repetition), position)
     samples = _Samples()
     samples.add("laptime_trial_info", labels, 1.0)
