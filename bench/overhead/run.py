@@ -116,8 +116,11 @@ def series(promql: str, moment: float) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def viewers_of_the_run() -> Iterator[Viewers]:
-    """Give viewers of the run's dashboard who reach Prometheus through the API server's proxy."""
+def viewers_of_the_run(*, loads: bool = False) -> Iterator[Viewers]:
+    """Give viewers of the run's dashboard who reach Prometheus through the API server's proxy.
+
+    With `loads` they ask what a dashboard asks when it is opened, and not what a refresh does.
+    """
     values = {"namespace": "default", "run": NAME, "server": ".*", "load": ".*", "step": "1s"}
     # There was no run of this name before.
     values["since"] = "0"
@@ -125,7 +128,7 @@ def viewers_of_the_run() -> Iterator[Viewers]:
         port = re.search(r":(\d+)$", next(iter(lines), "").strip())
         if port is None:
             sys.exit("kubectl proxy did not begin")
-        yield Viewers(VIEWERS, first_screen(values), int(port[1]), SERVICE)
+        yield Viewers(VIEWERS, first_screen(values, loads=loads), int(port[1]), SERVICE)
 
 
 def share_of_watching() -> tuple[dict[str, float], float, list[float]]:

@@ -40,12 +40,14 @@ class Question:
         return f"{self.path}?{urlencode({**self.parameters, **times})}"
 
 
-def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tuple[Question, ...]:
+def first_screen(
+    values: Mapping[str, str], dashboard: Path = DASHBOARD, *, loads: bool = False
+) -> tuple[Question, ...]:
     """Return what a refresh of the first screen of a dashboard asks, the variables included.
 
     `values` has the values of the dashboard's variables. Of these, those that are asked for when a
-    dashboard is loaded are no part of a refresh. Steps are those of panels on a screen of 1366 px,
-    where each second of ten minutes would have a pixel.
+    dashboard is loaded are no part of a refresh, and are there with `loads`. Steps are those of
+    panels on a screen of 1366 px, where each second of ten minutes would have a pixel.
     """
     document = json.loads(dashboard.read_text())
     begin = re.fullmatch(r"now-(\d+)m", document["time"]["from"])
@@ -58,7 +60,8 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
 
     found: list[Question] = []
     for variable in document["templating"]["list"]:
-        if variable["type"] == "query" and variable["refresh"] == _WITH_THE_TIME_RANGE:
+        again = variable.get("refresh") == _WITH_THE_TIME_RANGE
+        if variable["type"] == "query" and (again or loads):
             text = variable["query"]["query"]
             result = re.fullmatch(r"query_result\((.*)\)", text)
             if result is not None:
@@ -79,6 +82,16 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
                 step = f"{least * (target.get('intervalFactor') or 1):g}"
                 found.append(Question("/api/v1/query_range", {**asked, "step": step}, shown))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the first screen."""
+
+    seconds: float
+    """How long all of its queries took, one after the other: a browser asks several at once."""
+    answered: int
+    """How many of them brought data."""
 
 
 class Viewers:
@@ -119,16 +132,34 @@ class Viewers:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=30)
         try:
             while not self._over.is_set():
-                began = time.monotonic()
-                for question in self._questions:
-                    self._ask(connection, question)
-                took = time.monotonic() - began
-                self.paints.append(took)
-                self._over.wait(max(0.0, REFRESH_SECONDS - took))
+                look = self._look_once(connection)
+                self.paints.append(look.seconds)
+                self._over.wait(max(0.0, REFRESH_SECONDS - look.seconds))
         except (OSError, ValueError) as error:
             self._problem = error
         finally:
             connection.close()
+
+    def open(self) -> Look:
+        """Have one come who opens the dashboard, and goes.
+
+        Raises:
+            OSError: Prometheus cannot be reached.
+            ValueError: it gave no answer.
+        """
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=30)
+        try:
+            return self._look_once(connection)
+        finally:
+            connection.close()
+
+    def _look_once(self, connection: HTTPConnection) -> Look:
+        began = time.monotonic()
+        answers = [self._ask(connection, question).get("data") for question in self._questions]
+        seconds = time.monotonic() - began
+        # A list of values, or a vector or matrix.
+        there = (one.get("result") if isinstance(one, dict) else one for one in answers)
+        return Look(seconds, sum(bool(one) for one in there))
 
     def _ask(self, connection: HTTPConnection, question: Question) -> Any:
         # As the chart's Grafana does; for one without it Prometheus packs each answer.

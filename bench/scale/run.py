@@ -11,6 +11,8 @@ all is measured again. What is printed beside its goal:
 - apply to first request and between trials, as `make bench-overhead` has them, by medians, beside
   those of the empty cluster;
 - how many of its looks at a run took at most a second;
+- how long Prometheus takes for all that the first screen of a run's dashboard asks when it is
+  opened: not judged below 1,000 runs;
 - its requests to the API server for each trial, by kind, from the run's being applied to its being
   folded: all that the audit log has of it, watches, status, events and logs included;
 - the bytes that runs have in etcd, and that copies of each kind can be reported and compared.
@@ -28,7 +30,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -39,6 +41,8 @@ import watched_operator as operator
 from cluster_access import kubectl, kubectl_json
 from etcd import Copies
 from overhead.run import run as overhead
+from overhead.run import viewers_of_the_run
+from overhead.viewers import Look
 from shapes import DEMO, SHAPES, manifest
 
 NAME = os.environ.get("LAPTIME_CLUSTER_NAME", "laptime-scale")
@@ -57,6 +61,13 @@ MOST_REQUESTS_PER_TRIAL = 30.0
 LEAST_REQUESTS_PER_TRIAL = 1.0
 """Each trial has objects that are made for it: fewer are an audit log of somebody else."""
 MOST_BYTES_OF_THE_DEMO = 60_000
+MOST_SECONDS_TO_OPEN = 1.0
+LEAST_RUNS_TO_OPEN = 1_000
+LEAST_ANSWERED = 10
+"""Queries of the first screen that have data of a run which is over: an empty one is soon there."""
+_TIMES_OPENED = 10
+_SCRAPED_SECONDS = 10.0
+"""Until Prometheus has heard of a run's end."""
 _LONGEST_SECONDS = 600.0
 
 
@@ -112,6 +123,7 @@ def full_cluster(asked: argparse.Namespace, kinds: list[str]) -> int:
         )  # fmt: skip
     share = operator.share_within(before, after, 1.0)
     goals.at_least("looks of at most 1 s", share, SHARE_OF_LOOKS)
+    judge_opening(opened(_TIMES_OPENED), after.runs, goals)
     asked_for = audit.requests(AUDIT_LOG, begin, counted)
     trials = asked.trials * asked.repeat
     judge_requests(asked_for, trials, goals)
@@ -131,17 +143,19 @@ class Goals:
     def __init__(self) -> None:
         self._missed = 0
 
-    def at_most(self, what: str, value: float, goal: float, more: str = "") -> None:
+    def at_most(
+        self, what: str, value: float, goal: float, more: str = "", *, judged: bool = True
+    ) -> None:
         """Print a figure that is to be small."""
-        self._print(what, value, goal, value <= goal, more)
+        self._print(what, value, goal, value <= goal if judged else None, more)
 
     def at_least(self, what: str, value: float, goal: float) -> None:
         """Print a figure that is to be large."""
         self._print(what, value, goal, value >= goal, "")
 
-    def _print(self, what: str, value: float, goal: float, good: bool, more: str) -> None:
-        self._missed += not good
-        met = "met" if good else "MISSED"
+    def _print(self, what: str, value: float, goal: float, good: bool | None, more: str) -> None:
+        self._missed += good is False
+        met = "not judged" if good is None else "met" if good else "MISSED"
         print(f"  {what:42} {value:12,.3f}   goal {goal:10,.3f}   {met}  {more}", flush=True)
 
     def missed(self) -> int:
@@ -156,6 +170,23 @@ def judge_requests(asked_for: list[audit.Request], trials: int, goals: Goals) ->
     goals.at_least("and some were seen", each, LEAST_REQUESTS_PER_TRIAL)
     for kind, count in audit.by_kind(asked_for).most_common():
         print(f"    {kind:40} {count / trials:7.2f}")
+
+
+def opened(times: int) -> list[Look]:
+    """Open the dashboard of the newest run so many times, one after the other."""
+    time.sleep(_SCRAPED_SECONDS)
+    with viewers_of_the_run(loads=True) as viewers:
+        return [viewers.open() for _ in range(times)]
+
+
+def judge_opening(looks: Sequence[Look], runs: int, goals: Goals) -> None:
+    """Print how long the slowest look took, beside its goal, which is about so many runs."""
+    seconds = [one.seconds for one in looks]
+    goals.at_most(
+        "first screen of a run's dashboard, s", max(seconds), MOST_SECONDS_TO_OPEN,
+        f"{spread(seconds)}, {runs} runs known", judged=runs >= LEAST_RUNS_TO_OPEN,
+    )  # fmt: skip
+    goals.at_least("and so many queries had data", min(o.answered for o in looks), LEAST_ANSWERED)
 
 
 def say(text: str) -> None:

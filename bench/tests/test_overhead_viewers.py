@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +26,7 @@ class Prometheus(ThreadingHTTPServer):
     """Answers as it is told and keeps what it was asked."""
 
     status = 200
+    data: object = None
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -39,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
         self.server.encodings.add(self.headers["Accept-Encoding"])
-        body = b'{"status": "success"}'
+        body = json.dumps({"status": "success", "data": self.server.data}).encode()
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -76,6 +78,28 @@ def test_a_screen_asks_little_and_leaves_no_variable_open() -> None:
     ranges = [parse_qs(urlsplit(one).query) for one in asked if "query_range" in one]
     assert {one["start"][0] for one in ranges} == {"700"}
     assert [one["step"][0] for one in ranges] == ["1", "4", "1"]
+
+
+def test_who_opens_a_dashboard_asks_for_what_a_refresh_does_not(prometheus: Prometheus) -> None:
+    opening = first_screen(VALUES, loads=True)
+    # What the dashboard promises (dashboards/tests/test_panels.py).
+    assert len(opening) <= 25
+    refreshed = {one.at(1000.0) for one in first_screen(VALUES)}
+    asked = {one.at(1000.0) for one in opening}
+    assert refreshed < asked
+    more = {urlsplit(one).path.split("/")[-2] for one in asked - refreshed}
+    assert more == {"scenario", "server", "load"}
+    viewers = Viewers(3, opening, prometheus.server_port, "/proxy")
+    assert viewers.open().answered == 0
+    assert len(prometheus.asked) == len(opening)
+    for data in (["a", "b"], {"resultType": "vector", "result": [{"value": [0, "1"]}]}):
+        prometheus.data = data
+        assert viewers.open().answered == len(opening)
+    prometheus.data = {"resultType": "vector", "result": []}
+    assert viewers.open().answered == 0
+    prometheus.status = 503
+    with pytest.raises(ValueError, match="503"):
+        viewers.open()
 
 
 def test_each_viewer_asks_all_of_it_at_once_and_goes_when_told(prometheus: Prometheus) -> None:
