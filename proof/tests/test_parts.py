@@ -80,7 +80,9 @@ def test_every_bench_with_a_goal_is_among_the_long_proofs() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", [one for one in catalogue.TEST if one.reads], ids=lambda one: one.name
+    "part",
+    [one for one in (*catalogue.TEST, *catalogue.LONG) if one.reads],
+    ids=lambda one: one.name,
 )
 def test_what_a_part_reads_is_there(part: Part) -> None:
     root = Path(__file__).resolve().parents[2]
@@ -97,10 +99,12 @@ def test_what_a_part_reads_is_there(part: Part) -> None:
         ("e2e-servers", ".dockerignore"),
         ("e2e-cluster", "pytest.ini"),
         ("lint-python", "dashboards/requirements.lock"),
+        ("test-alerts", "charts/laptime/files/alerts.yaml"),
     ],
 )
 def test_a_part_names_what_it_reads_beside_its_own_folder(part: str, file: str) -> None:
-    reads = (*by_name(catalogue.TEST)[part].reads, *catalogue.READ_BY_ALL)
+    parts = by_name([*catalogue.TEST, *catalogue.LONG])
+    reads = (*parts[part].reads, *catalogue.READ_BY_ALL)
     root = Path(__file__).resolve().parents[2]
     command = ["git", "ls-files", "--", *reads]
     named = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
