@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import ceil
@@ -47,8 +48,15 @@ NOT_TRIED = (
     Cause.OFFERED_LOAD,
 )
 """Slots and processes of the reference server are no field of a run; the others all arms share."""
-WANTED: Mapping[Cause, int] = {**dict.fromkeys(TRIED, 11), **dict.fromkeys(NOT_TRIED, 2)}
-"""How many set-ups of each cause."""
+IN_SERIES = "pair"
+"""Two in series, of which neither alone gives anything: a kind of its own, since of those that are
+drawn for a cause hardly any is one."""
+WANTED: Mapping[str, int] = {
+    **{one.value: 11 for one in TRIED},
+    **{one.value: 2 for one in NOT_TRIED},
+    IN_SERIES: 10,
+}
+"""How many set-ups of each cause, and of pairs."""
 
 _INNER = (Cause.DATABASE_CONNECTIONS, Cause.PGBOUNCER_POOL, Cause.POSTGRES_CPU, Cause.SERVER_CPU)
 _OUTER = (Cause.SERVER_CONCURRENCY, Cause.HAPROXY_CAP)
@@ -56,29 +64,38 @@ _IN_SERIES = 0.2
 """Share of set-ups whose second resource ends where the first one does."""
 
 
-def drawn(seed: str, number: int) -> tuple[Cause, SetUp]:
-    """Return the set-up of that number, and which cause it was drawn for.
+def lacking(had: Iterable[str]) -> list[str]:
+    """Return what is still wanted, each kind as often as it lacks, of those that there are."""
+    left = Counter(WANTED)
+    left.subtract(Counter(had))
+    return [kind for kind in WANTED for _ in range(left[kind])]
 
-    It is one in which the model says that this cause limits, alone or together with the second one.
+
+def next_kind(seed: str, number: int, had: Iterable[str]) -> str:
+    """Return for what the set-up of that number is drawn: something that lacks; else anything.
+
+    Seeds follow commits, so an order of all by the seed alone would leave some kinds out where
+    a count goes over several.
     """
-    cause = _order(seed)[number]
+    return Random(f"{seed} {number} kind").choice(lacking(had) or lacking(()))
+
+
+def drawn(seed: str, number: int, kind: str) -> SetUp:
+    """Return the set-up of that number and kind: one that, as the model has it, the kind limits."""
     dice = Random(f"{seed} {number}")
     while True:
+        cause = dice.choice(sorted(_INNER + _OUTER)) if kind == IN_SERIES else Cause(kind)
         it = _PLAIN.get(cause, _with_a_second)(dice, cause)
-        if any(cause in one for one in limits(it)):
-            return cause, it
+        found = limits(it)
+        pairs = bool(found) and all(len(one) > 1 for one in found)
+        if pairs if kind == IN_SERIES else any(cause in one for one in found):
+            return it
 
 
 def limits(it: SetUp) -> list[frozenset[Cause]]:
     """Return what limits a set-up: causes more of which give WORTH, or pairs if no single does."""
     single = [frozenset([one]) for one in MORE if gain(it, one) >= WORTH]
     return single or [frozenset(pair) for pair in combinations(MORE, 2) if gain(it, *pair) >= WORTH]
-
-
-def _order(seed: str) -> list[Cause]:
-    causes = [cause for cause, times in WANTED.items() for _ in range(times)]
-    Random(seed).shuffle(causes)
-    return causes
 
 
 def _with_a_second(dice: Random, cause: Cause) -> SetUp:

@@ -19,9 +19,9 @@ that the second form prints. Goes on where it stopped: journal.jsonl has each se
 of what was judged (SUBJECT), which is the seed as well. Set-ups of all commits are judged together,
 each by what its commit said of it, and those of the present commit once more by themselves: either
 can miss, these where chance alone would make it so bad less often than SURELY. Exits with 1 when a
-goal is missed, and says *not judged* before there are SETUPS. A set-up beside which others used
-more of the machine than LIMITS say is shown and not judged, and is measured anew. How busy the
-machine was is printed.
+goal is missed, and says *not judged* while there are fewer of a cause, or of pairs, than WANTED
+says: what is drawn next is one that lacks. A set-up beside which others used more of the machine
+than LIMITS say is shown and not judged. How busy the machine was is printed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cause.draws import BORDER, TRIED, WANTED, WORTH, drawn, limits
+from cause.draws import BORDER, IN_SERIES, TRIED, WANTED, WORTH, drawn, lacking, limits, next_kind
 from cause.manifests import IMAGES, manifest, with_more
 from cause.model import NODE_CPUS, gain, throughput
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
@@ -126,15 +126,15 @@ def explained() -> tuple[list[dict[str, Any]], str]:
     return json.loads(done.stdout)["explained"], ""
 
 
-def one(commit: str, number: int, version: str) -> Entry:
+def one(commit: str, number: int, kind: str, version: str) -> Entry:
     """Measure a set-up and have it explained."""
     began = time.monotonic()
-    cause, it = drawn(commit, number)
+    it = drawn(commit, number, kind)
     kubectl("delete", "benchmarkrun", f"{NAME}-server-explain", "--ignore-not-found", "--wait=true")
     run = manifest(NAME, version, it)
     status = run_to_end(run, LONGEST_SECONDS)
     if status["state"] != "Succeeded":
-        sys.exit(f"set-up {number} ({cause}): {json.dumps(status, indent=1)}")
+        sys.exit(f"set-up {number} ({kind}): {json.dumps(status, indent=1)}")
     results = results_of(NAME)
     (row,) = results["rows"]
     found, why_not = explained()
@@ -148,7 +148,7 @@ def one(commit: str, number: int, version: str) -> Entry:
     return Entry(
         commit=commit,
         number=number,
-        drawn_for=cause.value,
+        drawn_for=kind,
         truth=sorted(sorted(one.value for one in each) for each in limits(it)),
         rate=[round(throughput(it), 1), row["requestsPerSecond"]["value"]],
         suspected=limited["cause"],
@@ -173,7 +173,7 @@ def at_the_bound(entry: Entry) -> bool:
 
     False of a set-up of another commit that draws and model of today no longer make.
     """
-    _, it = drawn(entry.commit, entry.number)
+    it = drawn(entry.commit, entry.number, entry.drawn_for)
     if round(throughput(it), 1) != entry.rate[0]:
         return False
     try:
@@ -263,7 +263,7 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
         said, met = _line(name, right, of, goal)
         found.append(said)
         good &= met
-    possible = [one for one in entries if Cause(one.drawn_for) in TRIED]
+    possible = [one for one in entries if one.drawn_for in {*TRIED}]
     wrong = [one for one in entries if not suspected_rightly(one)]
     refuted = [
         one.true_gain < WORTH
@@ -290,7 +290,7 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
         f"machine busy {median(one.busy for one in entries):.0%} in the middle, stolen at most "
         f"{max(one.stolen for one in entries):.1%}; a set-up took "
         f"{median(one.seconds for one in entries):.0f} s; causes: "
-        f"{len({one.drawn_for for one in entries})}"
+        f"{len({one.drawn_for for one in entries} - {IN_SERIES})}"
     )
     return found, good
 
@@ -316,21 +316,21 @@ def main() -> int:
             print(f"not judged: the model is of one node of {NODE_CPUS} CPUs, here are {cpus}")
             return NOT_JUDGED_CODE
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    done = {one.number for one in count.entries if one.commit == count.commit and one.judged}
-    left = [number for number in range(SETUPS) if number not in done]
-    for number in left[: count.wanted]:
-        entry = one(count.commit, number, version)
+    for _ in range(count.wanted):
+        had = [one.drawn_for for one in count.entries if one.judged]
+        number = sum(one.commit == count.commit for one in count.entries)
+        kind = next_kind(count.commit, number, had)
+        entry = one(count.commit, number, kind, version)
         lines.append(JOURNAL, entry)
         count.entries.append(entry)
-        print(
-            f"[{len(count.entries)}/{SETUPS}] {entry.drawn_for} ({entry.seconds:.0f} s)", flush=True
-        )
+        print(f"[{len(count.entries)}] {entry.drawn_for} ({entry.seconds:.0f} s)", flush=True)
     if not count.entries:
         print("no set-up yet")
         return NOT_JUDGED_CODE
     found, good = table(count.entries, count.commit)
     print(*found, sep="\n")
-    if sum(one.judged for one in count.entries) < SETUPS:
+    if lacks := Counter(lacking(one.drawn_for for one in count.entries if one.judged)):
+        print("not judged yet, it lacks", ", ".join(f"{of} of {one}" for one, of in lacks.items()))
         return NOT_JUDGED_CODE
     return 0 if good else 1
 
