@@ -22,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from laptime.api.crd import structural_schema
 from laptime.api.status import RunStatus, State
+from laptime.manifests.context import UID_LABEL
 from laptime.reconcile import worker as module
 from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.cache import Store, Watch
@@ -30,7 +31,14 @@ from laptime.reconcile.history import HistoryLimits, surplus
 from laptime.reconcile.queue import Card, card_of
 from laptime.reconcile.run_metrics import RunFigures
 from laptime.reconcile.turns import Turns, Used, next_in_turn
-from laptime.reconcile.views import MOST_VALUES, NotUnderstood, parse_time, run_view, understood
+from laptime.reconcile.views import (
+    COMPLETION_INDEX,
+    MOST_VALUES,
+    NotUnderstood,
+    parse_time,
+    run_view,
+    understood,
+)
 
 from .api_server import ApiServer, serving
 from .nodes import working
@@ -317,6 +325,23 @@ async def test_a_run_at_work_whose_status_becomes_nonsense_ends_and_leaves_nothi
             if one["metadata"]["labels"]["laptime.dev/run-uid"] == uid
         ]
         assert left == []
+
+
+@pytest.mark.parametrize("index", ["abc", "", "-1", "1.5", "9" * 63])
+async def test_a_pod_whose_place_in_its_job_is_no_number_ends_no_run(
+    index: str, hasty: None
+) -> None:
+    server = ApiServer()
+    run = server.add(run_manifest("demo"))
+    labels = {UID_LABEL: run["metadata"]["uid"], COMPLETION_INDEX: index}
+    labels["laptime.dev/component"] = "generator"
+    metadata = {"name": "theirs", "namespace": "default", "labels": labels}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}}
+    server.add({**pod, "spec": {"containers": [{"name": "k6", "image": "theirs"}]}})
+    async with operating(server), working(server):
+        await until(lambda: state(server, "demo") in {"Succeeded", "Failed"}, 60)
+    assert state(server, "demo") == "Succeeded"
+    assert server.get("Pod", "default", "theirs") is not None
 
 
 async def test_a_run_that_waits_with_a_status_that_is_nonsense_is_refused_once(

@@ -56,6 +56,7 @@ from laptime.reconcile.views import (
     PodView,
     Run,
     deployment_view,
+    has_place,
     hash_by_name,
     job_view,
     pod_view,
@@ -289,7 +290,8 @@ async def observe(
         for metadata in (*archived.values(), *(m["metadata"] for m in config_maps))
         if known_as(metadata) in planned
     }
-    views = (with_secret_keys(pod_view(one), run.spec) for one in pods)
+    # Anybody may give a pod the run's labels, but none of the run's own has such a place.
+    views = (with_secret_keys(pod_view(one), run.spec) for one in pods if has_place(one))
     told = await memory.last_words.look(views, context.scenario)
     seen = await memory.pull_secrets.look(kube, run.namespace, told)
     moment = time.monotonic()

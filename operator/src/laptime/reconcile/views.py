@@ -523,8 +523,18 @@ def _has_more_values(document: Any, most: int) -> bool:
     return False
 
 
+def has_place(pod: Mapping[str, Any]) -> bool:
+    """Whether the place in its Job that a Pod says is a number, as that of each that a Job made."""
+    said = (pod["metadata"].get("labels") or {}).get(COMPLETION_INDEX, "0")
+    return isinstance(said, str) and said.isascii() and said.isdecimal() and len(said) < 10
+
+
 def pod_view(manifest: Mapping[str, Any]) -> PodView:
-    """Return the view of a Pod."""
+    """Return the view of a Pod.
+
+    Raises:
+        ValueError: it has no place (`has_place`).
+    """
     metadata, status = manifest["metadata"], manifest.get("status") or {}
     labels = metadata.get("labels") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or []}
