@@ -537,6 +537,10 @@ def test_a_payload_that_was_too_large_to_keep_is_said_to_be_missing() -> None:
     doubtful = row(summarise(TWO, trials, results, payloads, None, {}), "axum")
     assert doubtful.validity is Validity.DOUBTFUL
     assert "the response times of 1 of 5 trials are missing" in doubtful.validity_reasons
+    # Nobody knows how many answers there were that nothing is known of.
+    none = row(summarise(TWO, trials, results, {}, None, {}), "axum")
+    assert none.validity_reasons == ["the response times of 5 of 5 trials are missing"]
+    assert none.latency is None
     assert doubtful.latency is not None
 
 

@@ -583,6 +583,26 @@ def test_metrics_that_a_row_does_not_keep_are_said() -> None:
     assert "10 metrics of all repetitions are left out: 60 are kept" in script.warnings
 
 
+def test_metrics_of_a_part_of_the_repetitions_are_not_shown_as_those_of_all() -> None:
+    sold = {"metrics": {"sold": {"type": "counter", "samples": 2, "sum": 5.0}}}
+    trials, results = measured(sold, sold, sold)
+    content = {**document(phase([1000] * 1000)), "script": {**QUIET, **sold}}
+    payload = line(content).removeprefix(RESULT_PREFIX)
+    payloads = {trial.name: payload for trial in trials}
+    whole = row_of_cell(cells_of(trials, results, payloads, {}, {})["axum", "own"]).script
+    assert whole is not None
+    assert [(one.name, one.value) for one in whole.metrics] == [("sold", 15.0)]
+    # One was too large to be stored.
+    payloads[trials[1].name] = ""
+    part = row_of_cell(cells_of(trials, results, payloads, {}, {})["axum", "own"])
+    assert "the response times of 1 of 3 trials are missing" in part.validity_reasons
+    assert part.script is not None
+    assert part.script.metrics == []
+    assert part.script.warnings == [
+        "metrics are left out: those of 1 of 3 repetitions are not stored"
+    ]
+
+
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
     said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1, **checks(1000)})
     assert said.startswith(

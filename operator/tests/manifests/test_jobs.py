@@ -15,7 +15,11 @@ from laptime.catalog import Check, Request, Scenario, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.kept_scripts import kept_script_name
-from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
+from laptime.manifests.result import (
+    MAX_PAYLOAD_BYTES,
+    MAX_RUN_PAYLOAD_BYTES,
+    result_config_map,
+)
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
@@ -555,6 +559,15 @@ def test_a_payload_that_does_not_fit_is_left_out_and_counted() -> None:
     assert sorted(above["data"]) == ["result.json"]
     annotations = above["metadata"]["annotations"]
     assert annotations["laptime.dev/payload-omitted"] == str(MAX_PAYLOAD_BYTES + 1)
+
+
+def test_a_trial_has_its_share_of_what_payloads_of_a_run_may_have_together() -> None:
+    ctx = context({**SPECS["several"], "repetitions": 100})
+    share = MAX_RUN_PAYLOAD_BYTES // 500
+    assert "generator.b64" in result_config_map(ctx, RESULT, "x" * share)["data"]
+    above = result_config_map(ctx, RESULT, "x" * (share + 1))
+    assert sorted(above["data"]) == ["result.json"]
+    assert above["metadata"]["annotations"]["laptime.dev/payload-omitted"] == str(share + 1)
 
 
 def test_a_failed_trial_has_no_payload() -> None:

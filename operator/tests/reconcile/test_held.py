@@ -7,24 +7,34 @@ import json
 import logging
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.service import Service
 from laptime.kube import KubeError
 from laptime.list_stream import MOST_BYTES
 from laptime.manifests.context import HASH_ANNOTATION, NAME_ANNOTATION, PODS_ANNOTATION, UID_LABEL
+from laptime.manifests.result import (
+    MAX_RUN_PAYLOAD_BYTES,
+    PAYLOAD_KEY,
+    RESULT_KEY,
+    result_config_map,
+)
 from laptime.manifests.undisturbed import ASKED_ANNOTATION
 from laptime.reconcile import children as module
+from laptime.reconcile import observe as observing
 from laptime.reconcile.cache import Room, Watch
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.held import OF_KIND, ONLY_THERE, TARGET, held
+from laptime.reconcile.observe import ResultCache, ResultsTooLarge
 from laptime.reconcile.service_view import service_view
 from laptime.reconcile.views import deployment_view, job_view, pod_view
+from tests.manifests.runs import context
 
 from .api_server import ApiServer, serving
 from .nodes import working
@@ -34,6 +44,14 @@ KIB = 2**10
 MIB = 2**20
 LARGE = "x" * (255 * KIB) + "\U0001f600"
 """As much as Kubernetes takes in annotations; in the memory each character has four bytes."""
+RESULT = TrialResult(
+    trial="t",
+    ordinal=1,
+    server="axum",
+    load="closed",
+    repetition=1,
+    outcome=TrialOutcome.MEASURED,
+)
 
 
 def config_map(number: int, run_uid: str, owner: str | None, **more: Any) -> dict[str, Any]:
@@ -138,6 +156,68 @@ def test_one_of_two_thousand_trials_has_room_for_all_that_it_stores(
         )
     assert len(children.of("ConfigMap")) == 6000
     assert not caplog.records
+
+
+def test_what_generators_printed_fills_no_memory(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(observing, "MOST_PAYLOAD_BYTES", 4 * MIB)
+    cache, ctx = ResultCache("u"), context()
+
+    def add(trial: str) -> None:
+        manifest = result_config_map(ctx, RESULT.model_copy(update={"trial": trial}), "")
+        manifest["data"][PAYLOAD_KEY] = LARGE
+        cache.add(trial, json.loads(json.dumps(manifest)), ctx)
+
+    with traced() as memory:
+        for number in range(40):
+            add(f"t-{number}")
+        now, _ = memory()
+    kept = {trial for trial, payload in cache.payloads.items() if payload}
+    assert len(cache.known()) == 40
+    assert len(kept) == 4
+    assert now < 5 * MIB
+    (said,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert "results of run u: its objects take more than" in said
+    # What goes makes room, and what never had any makes none.
+    cache.forget(cache.known() - kept)
+    add("without-room")
+    assert not cache.payloads["without-room"]
+    cache.forget(kept)
+    add("with-room")
+    assert cache.payloads["with-room"] == LARGE
+
+
+@pytest.mark.parametrize("more", [[{}] * 20_000, ["x" * 400_000]])
+def test_results_fill_no_memory(more: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "MOST_RESULT_BYTES", 8 * MIB)
+    cache, ctx = ResultCache("u"), context()
+
+    def result(trial: str, **data: Any) -> dict[str, Any]:
+        manifest = result_config_map(ctx, RESULT.model_copy(update={"trial": trial}), "")
+        document = json.loads(manifest["data"][RESULT_KEY]) | data
+        return {**manifest, "data": {RESULT_KEY: json.dumps(document)}}
+
+    cache.add("small", result("small"), ctx)
+    with traced() as memory:
+        for number in range(9):
+            with suppress(ResultsTooLarge):
+                cache.add(f"t-{number}", result(f"t-{number}", unknown=more), ctx)
+        with pytest.raises(ResultsTooLarge, match="fewer trials, metrics of a script, or names"):
+            cache.add("large", result("large", unknown=more), ctx)
+        now, _ = memory()
+    assert len(cache.known()) < 5
+    assert now < 8 * MIB
+    # Whoever asks again takes no more for it, and what goes makes room.
+    cache.forget(cache.known())
+    for number in range(400):
+        cache.add(f"t-{number}", result(f"t-{number}"), ctx)
+
+
+def test_what_laptime_stores_itself_of_the_largest_run_has_room() -> None:
+    room = Room("", observing.MOST_PAYLOAD_BYTES)
+    share = "x" * (MAX_RUN_PAYLOAD_BYTES // 2000)
+    assert all(room.take(room.size(share)) for _ in range(2000))
 
 
 def test_an_endless_room_has_room() -> None:

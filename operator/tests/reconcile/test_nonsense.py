@@ -23,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from laptime.api.crd import structural_schema
 from laptime.api.status import RunStatus, State
 from laptime.manifests.context import UID_LABEL
+from laptime.manifests.result import RESULT_KEY
 from laptime.reconcile import worker as module
 from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.cache import Store, Watch
@@ -342,6 +343,24 @@ async def test_a_pod_whose_place_in_its_job_is_no_number_ends_no_run(
         await until(lambda: state(server, "demo") in {"Succeeded", "Failed"}, 60)
     assert state(server, "demo") == "Succeeded"
     assert server.get("Pod", "default", "theirs") is not None
+
+
+async def test_a_result_that_would_fill_the_memory_ends_its_own_run_only(hasty: None) -> None:
+    server = ApiServer()
+    run = server.add(run_manifest("first"))
+    uid = run["metadata"]["uid"]
+    labels = {UID_LABEL: uid, "laptime.dev/component": "result"}
+    owner = {"apiVersion": "laptime.dev/v1alpha1", "kind": "BenchmarkRun", "name": "first"}
+    named = {"name": "first-trial-001", "namespace": "default"}
+    metadata = {**named, "labels": labels, "ownerReferences": [{**owner, "uid": uid}]}
+    # Of 600 kB, which as objects are 300 MB.
+    stored = {RESULT_KEY: json.dumps({"lostAttempts": [{}] * 150_000})}
+    server.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": stored})
+    async with operating(server), working(server):
+        await until(lambda: state(server, "first") == "Failed")
+        assert reason(server, "first", "Succeeded") == "InternalError"
+        server.add(run_manifest("second"))
+        await until(lambda: state(server, "second") == "Succeeded", 60)
 
 
 async def test_a_run_that_waits_with_a_status_that_is_nonsense_is_refused_once(

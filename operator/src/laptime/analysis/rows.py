@@ -269,7 +269,8 @@ def _judge(
         reasons.append(doubts.ASKED_AGAIN.says(others=wording.listing(earlier)))
     if times.missing:
         reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=len(cell.trusted)))
-    if requests and times.answers < MIN_SAMPLES_P999:
+    # Where none are known nobody knows how many there were.
+    if requests and times.answers < MIN_SAMPLES_P999 and (times.answers or not times.missing):
         reasons.append(doubts.FEW_ANSWERS.says(answers=times.answers, needed=MIN_SAMPLES_P999))
     return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons
 

@@ -53,15 +53,21 @@ def script_of_row(
 
     `trusted` are those of the repetitions that are not invalid: thresholds are judged by them, if
     there are any. `payloads` are the generator's results of the repetitions, which its metrics are
-    merged from.
+    merged from: there are none where one of them is empty.
     """
     if not scripts:
         return None
     checks = checks_together(check for one in scripts for check in one.checks)
     hosts = hosts_together(host for one in scripts for host in one.other_hosts)
     metrics = _metrics_shown(tuple(payloads))
-    kept = first_metrics(metrics, MAX_METRICS)
     warnings = dict.fromkeys(text for one in scripts for text in one.warnings)
+    missing = sum(not one for one in payloads)
+    if metrics and missing:
+        # The sum of a part would be read as that of all.
+        metrics = ()
+        of = f"{missing} of {len(payloads)} repetitions"
+        warnings[f"metrics are left out: those of {of} are not stored"] = None
+    kept = first_metrics(metrics, MAX_METRICS)
     thresholds = _thresholds(trusted or scripts)
     exceptions = exceptions_together(thrown for one in scripts for thrown in one.exceptions)
     for what, found, most in (
@@ -107,8 +113,8 @@ def _metrics_shown(payloads: tuple[str, ...]) -> tuple[ScriptMetric, ...]:
     return tuple(shown_metrics(_metrics_of(payloads)))
 
 
-# One repetition more is merged with what there was. Metrics are large, so few are kept.
-@remembered(64)
+# One repetition more is merged with what there was. Metrics have up to 7 MB, so few are kept.
+@remembered(8)
 def _metrics_of(payloads: tuple[str, ...]) -> dict[str, GeneratorMetric]:
     if not payloads:
         return {}

@@ -399,7 +399,8 @@ FEW_ANSWERS = Doubt(
 # Percentiles are kept in the result of each trial: only their merged curve is incomplete.
 TIMES_MISSING = Doubt(
     "the response times of {missing:d} of {trials:d} trials are missing",
-    "a shorter load, or fewer names of requests in a script: what is too large is not stored",
+    "a shorter load, fewer names of requests in a script, or a run of fewer trials: what is too "
+    "large is not stored",
     _NONE, _NONE, _NONE,
 )  # fmt: skip
 # Each figure is as good as it was measured; what is not known is a difference, which has no figure.

@@ -46,17 +46,23 @@ RESULTS = frozenset(
 """Components whose ConfigMaps hold what was measured, and on which work."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
+MAX_RUN_PAYLOAD_BYTES = 128_000_000
+"""Of all trials of a run, which the operator has in its memory until the run is over."""
 
 
 def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Manifest:
     """Return the immutable ConfigMap of a trial's result, named like the trial.
 
     `payload` is what the generator printed: base64 of gzipped JSON, with the histograms that
-    merge without loss. One that the API server could not take is left out, and an annotation says
-    how many bytes it had; an empty one (a failed trial) is left out as well.
+    merge without loss. One that is larger than the API server could take, or than its share of
+    `MAX_RUN_PAYLOAD_BYTES`, is left out, and an annotation says how many bytes it had; an empty one
+    (a failed trial) is left out as well.
     """
     data = {RESULT_KEY: result.model_dump_json(by_alias=True, exclude_none=True, indent=1)}
-    fits = len(payload.encode()) <= MAX_PAYLOAD_BYTES
+    spec = ctx.spec
+    trials = len(spec.servers) * len(spec.loads) * spec.most_repetitions
+    most_bytes = min(MAX_PAYLOAD_BYTES, MAX_RUN_PAYLOAD_BYTES // trials)
+    fits = len(payload.encode()) <= most_bytes
     if payload and fits:
         data[PAYLOAD_KEY] = payload
     manifest = _stored(

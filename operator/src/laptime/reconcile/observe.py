@@ -26,6 +26,8 @@ from laptime.manifests.context import (
 from laptime.manifests.generator import PREPARE_CONTAINER
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
+    READINGS_KEY,
+    RESULT_KEY,
     profile_problem,
     read_readings,
     read_result,
@@ -41,7 +43,7 @@ from laptime.measure import (
     watched_result,
 )
 from laptime.plan import order_of, plan_profiles, plan_trials, seed_of
-from laptime.reconcile.cache import version_of
+from laptime.reconcile.cache import Room, version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import is_outdated, read_archive, single_results
 from laptime.reconcile.held import ONLY_THERE, held
@@ -64,18 +66,33 @@ from laptime.reconcile.views import (
 )
 
 GENERATOR_CONTAINER = "k6"
+MOST_PAYLOAD_BYTES = 128 * 2**20
+"""Of what the generators of all trials of a run printed; what Laptime stores of it is less."""
+MOST_RESULT_BYTES = 192 * 2**20
+"""Of the results and readings of all trials of a run, as they are in the memory: twice as
+much as 2,000 trials of a usual scenario have."""
+_OBJECT_BYTES, _CHARACTER_BYTES = 1700, 8
+"""What JSON becomes, by its objects or by its length, whichever is more."""
 _UNREADABLE_SECONDS = 60.0
 """So long a log may be out of reach: kubelets that begin anew are away for less."""
+
+
+class ResultsTooLarge(ValueError):
+    """What a run has stored is more than the operator holds of one; the message says what to do."""
 
 
 class ResultCache:
     """Stored results of one run. They never change, so each is read from the API server once."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_uid: str = "") -> None:
         self._results: dict[str, TrialResult] = {}
         # The same judged with their readings, where those are there.
         self._judged: dict[str, TrialResult] = {}
         self._payloads: dict[str, str] = {}
+        # Whoever may write ConfigMaps can make larger ones than any run has.
+        self._room = Room(f"results of run {run_uid}", MOST_PAYLOAD_BYTES)
+        self._room_of_results = Room(f"results of run {run_uid}", MOST_RESULT_BYTES)
+        self._taken: dict[tuple[str, str], int] = {}
         self._readings: dict[str, TrialReadings] = {}
         self._paths: tuple[NodePath, ...] = ()
         self._summary: tuple[object, Summary] | None = None
@@ -114,17 +131,50 @@ class ResultCache:
     def forget(self, names: set[str]) -> None:
         """Forget trials: what is stored of them from now on is what counts."""
         for name in names:
+            self._keep_payload(name, "")
+            for key in (RESULT_KEY, READINGS_KEY):
+                self._make_room(name, key, {})
             for known in (self._results, self._judged, self._payloads, self._readings):
                 known.pop(name, None)
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
-        """Take in the ConfigMap of a trial's result."""
-        self._results[trial], self._payloads[trial] = read_result(manifest)
+        """Take in the ConfigMap of a trial's result.
+
+        What its generators printed is as if it were not stored where that of all trials together
+        is more than any run has.
+
+        Raises:
+            ResultsTooLarge: there is no room for it.
+            ValueError: it is no result.
+        """
+        self._make_room(trial, RESULT_KEY, manifest)
+        self._results[trial], payload = read_result(manifest)
+        self._keep_payload(trial, payload)
         self._judge(trial, context)
+
+    def _make_room(self, trial: str, key: str, manifest: Mapping[str, Any]) -> None:
+        """Take the room of what is stored under a key, in place of what was there of it."""
+        self._room_of_results.take(-self._taken.pop((trial, key), 0))
+        text = (manifest.get("data") or {}).get(key, "")
+        wanted = max(_OBJECT_BYTES * text.count("{"), _CHARACTER_BYTES * len(text))
+        if not self._room_of_results.take(wanted):
+            raise ResultsTooLarge(
+                f"what {len(self._results)} trials have stored takes {MOST_RESULT_BYTES >> 20} MiB "
+                "in the memory of the operator, which all runs share: fewer trials, metrics of a "
+                "script, or names of requests"
+            )
+        self._taken[trial, key] = wanted
+
+    def _keep_payload(self, trial: str, payload: str) -> None:
+        before = self._payloads.get(trial)
+        if before:
+            self._room.take(-self._room.size(before))
+        fits = not payload or self._room.take(self._room.size(payload))
+        self._payloads[trial] = payload if fits else ""
 
     @property
     def payloads(self) -> Mapping[str, str]:
-        """What the generators of trials printed, by trial."""
+        """What the generators of trials printed, by trial; empty where it is not stored."""
         return self._payloads
 
     def read(self) -> set[str]:
@@ -132,7 +182,13 @@ class ResultCache:
         return set(self._readings)
 
     def add_readings(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
-        """Take in the ConfigMap of what was read of a trial whose result is here."""
+        """Take in the ConfigMap of what was read of a trial whose result is here.
+
+        Raises:
+            ResultsTooLarge: there is no room for it.
+            ValueError: it is no readings.
+        """
+        self._make_room(trial, READINGS_KEY, manifest)
         self._readings[trial] = read_readings(manifest)
         self._judge(trial, context)
 
@@ -196,7 +252,7 @@ class Memory:
         self.kubelets = kubelets
         self.sightings = Sightings()
         self.pull_secrets = PullSecrets()
-        self.results = ResultCache()
+        self.results = ResultCache(children.run_uid)
         self.last_words = LastWords()
         self.logs = Logs()
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
