@@ -210,6 +210,21 @@ async def test_nothing_is_deleted_without_a_uid(uid: Any) -> None:
     assert server.requests == []
 
 
+async def test_what_has_changed_since_is_not_deleted() -> None:
+    server = ApiServer()
+    one = server.add({"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}})
+    uid, version = one["metadata"]["uid"], one["metadata"]["resourceVersion"]
+    changed = server.change("ConfigMap", "default", "one", data={"a": "b"})["metadata"]
+    async with serving(server) as kube:
+        with pytest.raises(KubeError) as refused:
+            await kube.delete("ConfigMap", "default", "one", uid, version=version)
+        assert refused.value.conflict
+        assert not refused.value.another
+        now = changed["resourceVersion"]
+        assert await kube.delete("ConfigMap", "default", "one", uid, version=now) is None
+    assert server.get("ConfigMap", "default", "one") is None
+
+
 @pytest.mark.parametrize(
     ("status", "answers"),
     [(400, True), (404, True), (500, None), (401, None), (429, None), (503, None)],

@@ -297,9 +297,11 @@ class ApiServer:
         old = self.objects.get((kind, namespace, name))
         if old is None:
             return _not_found(name)
-        wanted = (options.get("preconditions") or {}).get("uid")
-        if wanted not in (None, old["metadata"]["uid"]):
-            return _refusal(409, "Conflict", "Precondition failed: UID in precondition")
+        wanted = options.get("preconditions") or {}
+        for key, name_of_it in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            if wanted.get(key) not in (None, old["metadata"][key]):
+                said = f"Precondition failed: {name_of_it} in precondition"
+                return _refusal(409, "Conflict", said)
         self.remove(kind, namespace, name)
         return web.json_response({"kind": "Status", "status": "Success"})
 

@@ -252,6 +252,34 @@ async def test_nothing_goes_while_the_watch_is_behind_for_a_run_that_has_changed
         await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_run_that_is_said_to_be_kept_when_it_is_deleted_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history_module, "_AGAIN_SECONDS", 0.1)
+    server = ApiServer()
+    run = server.add(finished("old", datetime.now(UTC) - 5 * DAY))
+    deleted: list[str] = []
+
+    async def fault(request: web.Request) -> None:
+        if request.method == "DELETE":
+            deleted.append(request.path)
+            kept = {**run["metadata"], "annotations": {"laptime.dev/keep": "true"}}
+            server.change("BenchmarkRun", "default", "old", metadata=kept)
+
+    server.fault = fault
+    store: Store[Card] = Store(card_of, lambda uid, card: history.see(uid, card))
+    async with serving(server) as kube:
+        history = History(kube, HistoryLimits(successful=0), store.has)
+        store.put(run)
+        task = asyncio.create_task(history.run())
+        await until(lambda: deleted)
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert len(deleted) == 1
+    assert server.get("BenchmarkRun", "default", "old") is not None
+
+
 async def test_where_nobody_says_which_runs_there_are_all_stay() -> None:
     server = ApiServer()
     now = datetime.now(UTC)

@@ -10,9 +10,10 @@ import pytest
 from aiohttp import web
 
 from laptime.reconcile import lifetimes
+from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.queue import card_of
 
-from .api_server import ApiServer
+from .api_server import ApiServer, serving
 from .nodes import working
 from .test_controller import operating, run_manifest, state, until
 from .test_cost import FINISHED, finished
@@ -96,6 +97,42 @@ async def test_a_run_that_is_changed_while_others_are_deleted_stays(
         await until(lambda: len(server.of("BenchmarkRun")) == 1)
         await asyncio.sleep(0.2)
     assert server.get("BenchmarkRun", "default", "the-changed") is not None
+
+
+@pytest.mark.parametrize("moment", ["before", "at the deletion"])
+@pytest.mark.parametrize("changed", [{"retry": 1}, {"ttlSecondsAfterFinished": None}], ids=str)
+async def test_a_run_that_has_changed_stays_while_the_watch_is_behind(
+    changed: dict[str, Any], moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
+    server = ApiServer()
+    run = server.add(mortal("old"))
+    if moment == "before":
+        patched(server, "old", **changed)
+    asked: list[str] = []
+
+    async def fault(request: web.Request) -> None:
+        asked.append(request.method)
+        if request.method == "DELETE" and asked.count("DELETE") == 1:
+            patched(server, "old", **changed)
+
+    server.fault = fault
+    async with serving(server) as kube:
+        lives = Lifetimes(kube)
+        lives.see(run["metadata"]["uid"], card_of(run))
+        task = asyncio.create_task(lives.run())
+        await until(lambda: asked.count("GET") > 5)
+        now = server.get("BenchmarkRun", "default", "old")
+        assert now is not None
+        assert asked.count("DELETE") == (moment != "before")
+        # Once it is heard of nobody asks any more.
+        lives.see(run["metadata"]["uid"], card_of(now))
+        await asyncio.sleep(0.2)
+        before = len(asked)
+        await asyncio.sleep(0.2)
+        assert len(asked) == before
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_clock_that_is_ahead_of_the_api_servers_deletes_no_run() -> None:

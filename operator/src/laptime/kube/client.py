@@ -249,11 +249,13 @@ class Kube(Logs):
             raise
         return True
 
-    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> Manifest | None:
+    async def delete(
+        self, kind: str, namespace: str, name: str, uid: str, *, version: str | None = None
+    ) -> Manifest | None:
         """Delete the object that has this uid and, in the background, what it owns.
 
-        Returns the object while it is still ending, None when it is gone. Another one of that name
-        is left alone.
+        With a resource version it is deleted only if it has not changed since. Returns the object
+        while it is still ending, None when it is gone. Another one of that name is left alone.
 
         Raises:
             KubeError: refused, also where the object was changed in this moment: it is still there.
@@ -261,11 +263,12 @@ class Kube(Logs):
         """
         if not isinstance(uid, str) or not uid:
             raise ValueError(f"{shown(repr(uid))} is no uid: nothing is deleted without one")
+        wanted = {"uid": uid} | ({"resourceVersion": version} if version is not None else {})
         try:
             answer = await self._json(
                 "DELETE",
                 RESOURCES[kind].path(namespace, name),
-                body={"propagationPolicy": "Background", "preconditions": {"uid": uid}},
+                body={"propagationPolicy": "Background", "preconditions": wanted},
             )
         except KubeError as error:
             if error.not_found or error.another:

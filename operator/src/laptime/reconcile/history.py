@@ -137,24 +137,29 @@ class History:
         """
         now = datetime.now(UTC)
         doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
+        versions: dict[str, str] = {}
         if any(self._pauses.left(card.uid) <= 0 for card in doomed):
             there = await self._there(namespace)
             if there is None:
                 return _AGAIN_SECONDS
+            versions = there
             # Nobody brings them back, and the clock of this node alone may be days ahead.
             now = min(now, await self._kube.time(KIND, namespace))
-            doomed, later = surplus(there, self._limits, now)
+            cards = [card for uid, card in self._ended[namespace].items() if uid in versions]
+            doomed, later = surplus(cards, self._limits, now)
         due = [max(0.0, (later - now).total_seconds())] if later is not None else []
         # The oldest first: they are too many even if newer ones go meanwhile.
         for card in reversed(doomed):
             if self._ended[namespace].get(card.uid) != card:
                 # Somebody keeps it, or asks for its failed trials again. It was heard of again.
                 continue
-            if (left := self._pauses.left(card.uid)) > 0:
-                due.append(left)
+            if (left := self._pauses.left(card.uid)) > 0 or card.uid not in versions:
+                due.append(max(0.0, left))
                 continue
             try:
-                await self._kube.delete(KIND, card.namespace, card.name, card.uid)
+                await self._kube.delete(
+                    KIND, card.namespace, card.name, card.uid, version=versions[card.uid]
+                )
                 _logger.info("%s/%s: deleted, one run too many", card.namespace, card.name)
             except KubeError as error:
                 _logger.warning("%s/%s: %s", card.namespace, card.name, error)
@@ -164,19 +169,21 @@ class History:
                 due.append(self._pauses.begin(card.uid) if error.refused else _AGAIN_SECONDS)
         return min(due, default=None)
 
-    async def _there(self, namespace: str) -> list[Card] | None:
-        """Return the runs that have ended and are there in this moment; None: one has changed.
+    async def _there(self, namespace: str) -> dict[str, str] | None:
+        """Return the resource versions of the runs that have ended and are there in this moment.
+
+        None: one has changed.
 
         A watch may be behind: a run that is gone would be counted among those that stay, and one
         that is there would go for it, for good. So would one that somebody has just said to keep,
         or whose failed trials are asked for again. Of what has changed the watch is about to tell.
         """
-        found = set()
+        found: dict[str, str] = {}
         async for page in self._kube.pages(KIND, namespace, metadata_only=True):
             for one in page.items:
                 uid = one["metadata"]["uid"]
                 if uid in self._ended[namespace]:
                     if not self._heard(one):
                         return None
-                    found.add(uid)
-        return [card for uid, card in self._ended[namespace].items() if uid in found]
+                    found[uid] = one["metadata"]["resourceVersion"]
+        return found

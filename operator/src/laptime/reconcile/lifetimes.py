@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from laptime.api import KIND
 from laptime.kube import Kube, KubeError
 from laptime.reconcile.pauses import Pauses
-from laptime.reconcile.queue import Card
+from laptime.reconcile.queue import Card, card_of
 
 _AGAIN_SECONDS = 1.0
 # Clocks are set.
@@ -72,10 +72,14 @@ class Lifetimes:
                 if (left := (card.deadline - theirs).total_seconds()) > 0:
                     due.append(left)
                     continue
-                if self._mortal.get(uid) != card:
-                    # Meanwhile somebody has given it more time, or asks for it again.
+                found = await self._kube.get(KIND, card.namespace, card.name)
+                if found is None or card_of(found) != card:
+                    # It is gone, or somebody has given it more time or asks for it again. A watch
+                    # that is behind tells of that later.
+                    due.append(_AGAIN_SECONDS)
                     continue
-                await self._kube.delete(KIND, card.namespace, card.name, card.uid)
+                version = found["metadata"]["resourceVersion"]
+                await self._kube.delete(KIND, card.namespace, card.name, card.uid, version=version)
                 self._mortal.pop(uid, None)
             except Exception as error:
                 _logger.warning(
