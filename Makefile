@@ -30,6 +30,15 @@ else
 OWN_KUBECONFIG :=
 endif
 
+# These start clusters of their own, or stop what is on this machine, and all that they call takes
+# KUBECONFIG: they would label, fill and clean up a cluster that others use.
+NOT_ON_YOURS := test prove e2e-some e2e-up-% e2e-down-% e2e-runs-% e2e-api e2e-figures e2e-cluster nodes placements \
+	lost-nodes own-cpus ipv6 namespaces bench-nodes bench-lanes bench-scale chaos own-cluster takeovers frozen-kubelet
+REFUSED := $(if $(OWN_KUBECONFIG),$(filter $(NOT_ON_YOURS),$(MAKECMDGOALS)))
+ifneq ($(REFUSED),)
+$(error make $(firstword $(REFUSED)) starts clusters of its own, or stops what is on this machine; tests on yours: make e2e KUBECONFIG=$(OWN_KUBECONFIG))
+endif
+
 # Nor may a shell that has a word of these names make less be checked, or something else.
 unexport PYTEST_ADDOPTS LAPTIME_SERVER_BINARIES
 ifneq ($(origin ONLY),command line)
@@ -305,14 +314,8 @@ $(VENV_STAMP):
 # Which parts there are, and what each needs, stands in proof/laptime_proof/catalogue.py.
 PROVE := python3 proof/prove.py
 .PHONY: test
-ifeq ($(OWN_KUBECONFIG),)
 test: ## everything: lint, verify, unit, e2e (ONLY=unit,e2e-runs: these; FAILED=1, CHANGED=1: what failed last, or may since)
 	$(PROVE) test $(if $(FAILED),--failed) $(if $(CHANGED),--changed) $(ONLY)
-else
-test:
-	echo "make test starts clusters of its own; tests on yours: make e2e KUBECONFIG=$(OWN_KUBECONFIG)" >&2
-	exit 2
-endif
 
 .PHONY: prove
 prove: ## what takes hours: benches and examples, going on where it stopped (ONLY=bench-truth: this)
@@ -375,7 +378,7 @@ unit-rust:
 # Three parts of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
 E2E_IMAGES := $(CHART_IMAGES) delay faulty load-script reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
-PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
+PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards $(if $(OWN_KUBECONFIG),--shared-cluster)
 
 .PHONY: e2e
 ifeq ($(OWN_KUBECONFIG),)

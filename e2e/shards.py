@@ -1,8 +1,9 @@
-"""Which end-to-end tests run beside which: a plugin of pytest with the option `--shard`.
+"""Which end-to-end tests run beside which, and which not at all: a plugin of pytest.
 
 One run at a time is measured in a cluster, so three clusters take a third of the time: tests mostly
 wait. What asks the API server and Helm alone runs beside the runs. What reads figures runs alone on
 the machine. A test that is named nowhere here belongs to the first third, so none can be forgotten.
+Another option, `--shared-cluster`, leaves out what nobody does to a cluster that others use.
 """
 
 from __future__ import annotations
@@ -78,39 +79,80 @@ SHARDS = {
     ),
 }
 
+ALONE = (
+    "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
+    "runs/test_deletion.py",
+    "runs/test_kinds_of_namespaces.py::test_where_everything_is_denied_the_chart_is_well",
+    "runs/test_kinds_of_namespaces.py::test_a_run_is_measured_where_everything_is_denied",
+    "runs/test_kinds_of_namespaces.py::test_the_chart_runs_as_users_that_the_cluster_chooses",
+    "runs/test_kinds_of_namespaces.py::test_a_run_is_measured_as_users_that_the_cluster_chooses",
+    "runs/test_kinds_of_namespaces.py::test_a_pod_that_says_its_user_is_refused_there",
+    "runs/test_switches.py",
+    "runs/test_two_operators.py",
+    "runs/test_upgrade.py",
+    "runs/test_watched_run.py::test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so",
+    "test_uninstall.py",
+    "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
+    "test_watching.py::test_killing_the_agent_leaves_figures_that_are_marked_or_right",
+)
+"""They change the release or its namespace, remove it, or take its pods away: with it would go what
+others have there, such as the volumes of Prometheus and Grafana."""
+_LEFT_OUT = pytest.StashKey[list[str]]()
+
+
+def is_named(node_id: str, name: str) -> bool:
+    """Whether a name is that of a test, of its file, or of all cases of it."""
+    return node_id == name or node_id.startswith((f"{name}::", f"{name}["))
+
 
 def shard_of(node_id: str) -> str:
     """Return the shard of a test; a test that is named itself goes before its file."""
     for exactly in (True, False):
         for shard, names in SHARDS.items():
             for name in names:
-                if ("::" in name) is exactly and (
-                    node_id == name or node_id.startswith((f"{name}::", f"{name}["))
-                ):
+                if ("::" in name) is exactly and is_named(node_id, name):
                     return shard
     return FIRST
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--shard`."""
+    """Add `--shard` and `--shared-cluster`."""
     parser.addoption("--shard", choices=tuple(SHARDS), help="only the tests of this shard")
+    parser.addoption(
+        "--shared-cluster",
+        action="store_true",
+        help="others use the cluster: leave out what changes the release or takes it away",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what belongs to another shard.
+    """Leave out what belongs to another shard, and on a shared cluster what is not for it.
 
     Raises:
         pytest.UsageError: a shard names a test that does not exist.
     """
+    if config.getoption("--shared-cluster"):
+        left_out = [one for one in items if any(is_named(one.nodeid, name) for name in ALONE)]
+        config.stash[_LEFT_OUT] = [one.nodeid for one in left_out]
+        _leave_out(config, items, left_out)
     shard = config.getoption("--shard")
     if shard is None:
         return
-    for name in (name for names in SHARDS.values() for name in names):
-        if not any(
-            item.nodeid == name or item.nodeid.startswith((f"{name}::", f"{name}["))
-            for item in items
-        ):
+    for name in (name for names in (*SHARDS.values(), ALONE) for name in names):
+        if not any(is_named(item.nodeid, name) for item in items):
             raise pytest.UsageError(f"e2e/shards.py names {name}, which is no test")
-    chosen = [item for item in items if shard_of(item.nodeid) == shard]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = chosen
+    _leave_out(config, items, [one for one in items if shard_of(one.nodeid) != shard])
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]
+) -> None:
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [one for one in items if one not in left_out]
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say what is left out since others use the cluster."""
+    names = config.stash.get(_LEFT_OUT, [])
+    said = "left out, since others use this cluster and it changes the release or takes it away"
+    return [f"{said}: {name}" for name in names]

@@ -34,6 +34,8 @@ NAMESPACE = "default"
 """One with runs, as the chart has it by itself."""
 RUN = "watched"
 UID = "watched-uid"
+MADE_HERE, THIS = "laptime.test/made-by", secrets.token_hex(4)
+"""A label of pods that these tests have made, whose namespace is everybody's."""
 OF_SERVER = {
     "laptime.dev/run": RUN,
     "laptime.dev/component": "server",
@@ -163,7 +165,7 @@ def _start_pod(
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": {**labels, MADE_HERE: THIS}},
         "spec": {
             **({"nodeName": node} if node else {}),
             "automountServiceAccountToken": False,
@@ -176,7 +178,8 @@ def _start_pod(
             "containers": [container],
         },
     }
-    kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
+    # Somebody may have a pod of this name.
+    kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
     kubectl("wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=60s")
     return name
 
@@ -229,10 +232,9 @@ def _approximately(seconds: float | None) -> Any:
 
 @pytest.fixture
 def namespace(kubectl: Tool) -> Iterator[str]:
-    """The namespace of the pods; afterwards there are none."""
+    """The namespace of the pods; afterwards there are none that was made here."""
     yield NAMESPACE
-    for labels in (f"laptime.dev/run={RUN}", "app=neighbour"):
-        kubectl("delete", "pods", "-n", NAMESPACE, "-l", labels, "--wait=false")
+    kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"{MADE_HERE}={THIS}", "--wait=false")
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import subprocess
 import sys
 import time
@@ -258,36 +259,48 @@ def test_where_the_generator_alone_says_nothing_it_is_named_within_seconds(
 
 
 @contextmanager
-def released(helm: Tool, release: str, value: str, otherwise: str) -> Iterator[None]:
-    """Have the release have a value, and then another one."""
+def released(helm: Tool, release: str, value: str, folder: Path) -> Iterator[None]:
+    """Have the release have a value, and then those that it had."""
+    saved = folder / "values.yaml"
+    saved.write_text(helm("get", "values", release, "-n", OPERATOR_NAMESPACE, "-ojson"))
 
-    def upgrade(said: str) -> None:
+    def upgrade(*words: str) -> None:
         helm(
             *("upgrade", release, str(CHART), "--namespace", OPERATOR_NAMESPACE),
-            *("--reset-then-reuse-values", "--set", said, "--wait", "--timeout", "180s"),
+            *(*words, "--wait", "--timeout", "180s"),
             timeout=240,
         )
 
     try:
-        upgrade(value)
+        upgrade("--reset-then-reuse-values", "--set", value)
         yield
     finally:
-        upgrade(otherwise)
+        # Where it had none, Helm would take those that it has now.
+        upgrade("--reset-values", "-f", str(saved))
 
 
 @pytest.fixture(scope="module")
-def denied(kubectl: Tool, reader: Api, helm: Tool, operator: str) -> Iterator[Cluster]:
+def denied(
+    kubectl: Tool,
+    reader: Api,
+    helm: Tool,
+    operator: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
     """A namespace whose policies allow nothing by themselves, and so is that of the chart."""
     home = Cluster(kubectl, reader, OPERATOR_NAMESPACE)
+    folder = tmp_path_factory.mktemp("denied")
+    # Somebody may have one that is called as usual.
+    name = f"default-deny-{secrets.token_hex(4)}"
     with (
-        released(helm, operator, "networkPolicy.enabled=true", "networkPolicy.enabled=false"),
+        released(helm, operator, "networkPolicy.enabled=true", folder),
         namespace_of(Kind(objects=(DENY,)), kubectl, reader) as cluster,
     ):
-        home.apply(DENY)
+        home.create({**DENY, "metadata": {"name": name}})
         try:
             yield cluster
         finally:
-            home.delete("networkpolicy", "default-deny")
+            home.delete("networkpolicy", name)
 
 
 def test_where_everything_is_denied_the_chart_is_well(
@@ -299,14 +312,15 @@ def test_where_everything_is_denied_the_chart_is_well(
 ) -> None:
     # Else nothing would be shown: whoever has no policy of his own reaches nobody.
     for cluster in (denied, Cluster(kubectl, denied.reader, OPERATOR_NAMESPACE)):
-        cluster.apply(pod("alone", image, {}))
+        alone = f"alone-{secrets.token_hex(4)}"
+        cluster.create(pod(alone, image, {}))
         there = ("-n", cluster.namespace)
         try:
-            kubectl("wait", "--for=condition=Ready", "--timeout=60s", *there, "pod/alone")
+            kubectl("wait", "--for=condition=Ready", "--timeout=60s", *there, f"pod/{alone}")
             words = ("python3", "-c", CONNECTS, "laptime-operator.laptime-system.svc", "8080")
-            assert kubectl.run("exec", *there, "alone", "--", *words).returncode != 0
+            assert kubectl.run("exec", *there, alone, "--", *words).returncode != 0
         finally:
-            kubectl("delete", "pod", "alone", *there, "--now")
+            kubectl("delete", "pod", alone, *there, "--now")
     helm("test", operator, "-n", OPERATOR_NAMESPACE, "--timeout", "60s")
 
 
@@ -424,7 +438,7 @@ def chosen(
         try:
             label(OPERATOR_NAMESPACE, "yes")
             label(name, "yes")
-            with released(helm, operator, f"{adapt}=force", f"{adapt}=auto"):
+            with released(helm, operator, f"{adapt}=force", folder):
                 yield Chosen(Cluster(kubectl, reader, name), folder / "pods.log")
                 # What comes back says its users again.
                 label(OPERATOR_NAMESPACE, None)

@@ -117,6 +117,9 @@ def said(
     (folder / "more.yaml").write_text(yaml.safe_dump(MORE))
     laptime = Tool(str(Path(sys.executable).parent / "laptime"), kubeconfig)
     found: dict[str, str] = {}
+    # Before anything is to be taken back: somebody's stays as it is, and nothing is done.
+    assert reader.find(f"/api/v1/namespaces/{NAMESPACE}") is None, f"{NAMESPACE} is somebody's"
+    assert not any(_marks(reader, node) for node in nodes), "nodes have labels or taints already"
     try:
         for command in page.commands:
             program, *words = (_here(word, nodes, folder) for word in command)
@@ -136,6 +139,14 @@ def said(
         kubectl.run("taint", "node", *nodes, "dedicated-")
         kubectl.run("label", "node", *nodes, "laptime-")
         kubectl.run("delete", "namespace", NAMESPACE, timeout=180)
+
+
+def _marks(reader: Api, node: str) -> list[str]:
+    """Return what a node has that the page's commands would give it."""
+    found = reader.get(f"/api/v1/nodes/{node}")
+    taints = [one["key"] for one in found["spec"].get("taints") or []]
+    keys = (*taints, *found["metadata"]["labels"])
+    return [key for key in keys if key in ("dedicated", "laptime")]
 
 
 def _here(word: str, nodes: list[str], folder: Path) -> str:

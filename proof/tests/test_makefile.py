@@ -1,8 +1,10 @@
 """What the Makefile itself promises, asked of it."""
 
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -112,6 +114,60 @@ def test_tests_on_a_cluster_of_ones_own_are_not_three_at_once(tmp_path: Path) ->
     # One that the shell has is not asked for.
     asked = make(tmp_path, "--dry-run", "test", KUBECONFIG="mine").stdout
     assert asked.split() == ["python3", "proof/prove.py", "test"]
+
+
+def clusters_of_their_own() -> list[str]:
+    """Return the targets whose recipes name a cluster that only they have."""
+    found: set[str] = set()
+    targets: list[str] = []
+    for line in (ROOT / "Makefile").read_text().splitlines():
+        if rule := re.match(r"([a-z][-a-z0-9 ]*):(?!=)", line):
+            targets = rule[1].split()
+        elif re.match(r"\t(export )?LAPTIME_(CLUSTER_NAME|TEST_CLUSTER)=", line):
+            found.update(targets)
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    "target", [*clusters_of_their_own(), "prove", "takeovers", "frozen-kubelet"]
+)
+def test_what_is_done_to_a_cluster_of_its_own_is_not_done_to_yours(
+    tmp_path: Path, target: str
+) -> None:
+    refused = make(tmp_path, "--dry-run", target, "KUBECONFIG=mine")
+    assert refused.returncode == 2
+    assert f"make {target} starts clusters of its own" in refused.stderr
+    assert f"tests on yours: make e2e KUBECONFIG={tmp_path}/mine" in refused.stderr
+    assert not refused.stdout
+
+
+def test_there_are_targets_with_a_cluster_of_their_own() -> None:
+    named = {"placements", "namespaces", "lost-nodes", "own-cpus", "ipv6", "e2e-runs-b", "nodes"}
+    named |= {"bench-nodes", "bench-lanes", "bench-scale", "chaos", "own-cluster"}
+    assert named <= {*clusters_of_their_own()}
+
+
+def test_tests_on_a_cluster_of_ones_own_leave_the_release_alone(tmp_path: Path) -> None:
+    asked = make(tmp_path, "--dry-run", "e2e", "KUBECONFIG=mine", "VENV_STAMP=made").stdout
+    assert "-p shards --shared-cluster" in asked
+    asked = make(tmp_path, "--dry-run", "e2e-api", "VENV_STAMP=made").stdout
+    assert "-p shards" in asked
+    assert "--shared-cluster" not in asked
+    (tmp_path / "test_uninstall.py").write_text("def test_goes() -> None:\n    raise SystemError\n")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/test_kept.py").write_text("def test_stays() -> None:\n    pass\n")
+    words = ("-m", "pytest", "-p", "shards", "--shared-cluster", f"--rootdir={tmp_path}")
+    ran = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "e2e")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "takes it away: test_uninstall.py::test_goes\n" in ran.stdout
+    assert "1 passed, 1 deselected" in ran.stdout
 
 
 def program(file: Path, text: str) -> None:
