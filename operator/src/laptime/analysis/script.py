@@ -133,19 +133,19 @@ def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
 
 def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
     """Return each threshold over all repetitions; those that were not met come first."""
-    shares = {metric.name for one in scripts for metric in one.metrics if metric.type == "rate"}
+    kinds = {metric.name: metric.type for one in scripts for metric in one.metrics}
     found: dict[tuple[str, str], list[ThresholdResult]] = {}
     for one in (one for script in scripts for one in script.thresholds):
         found.setdefault((one.metric, one.expression), []).append(one)
     together = [
-        _over_repetitions(of_one, share=metric in shares) for (metric, _), of_one in found.items()
+        _over_repetitions(of_one, kinds.get(metric, "")) for (metric, _), of_one in found.items()
     ]
     return sorted(together, key=lambda one: one.met is True)
 
 
-def _over_repetitions(thresholds: Sequence[ThresholdResult], *, share: bool) -> ThresholdResult:
+def _over_repetitions(thresholds: Sequence[ThresholdResult], kind: str) -> ThresholdResult:
     values = [one.low for one in thresholds if one.low is not None]
-    measured = interval_of_values(values, share=share) if values else None
+    measured = interval_of_values(values, kind) if values else None
     return thresholds[0].model_copy(
         update={
             "met": _met(thresholds, measured),

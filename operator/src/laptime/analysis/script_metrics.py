@@ -2,12 +2,14 @@
 
 What is above 0 in every repetition is compared as throughput is, by logarithms. A share has its
 interval from the values themselves (Student's t), as whatever was 0 or below it once has; of that
-there is no factor.
+there is no factor. A counter that a repetition does not have counted nothing there. Where one has a
+figure that nobody knows its server has none: the other repetitions would be a selection of them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
@@ -22,11 +24,14 @@ from laptime.api.base import significant
 from laptime.api.interval import Interval
 from laptime.api.metrics import Metric
 from laptime.api.results import ResultRow, TrialResult
-from laptime.api.script import MetricFigure, ScriptMetric
+from laptime.api.script import MetricFigure, ScriptFigures, ScriptMetric
 from laptime.measure.script_metrics import LARGEST
 
 RATE = "rate"
 _SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
+_LEFT_OUT = re.compile(r"\d+ metrics (?:with numbers beyond \S+ )?are left out\b")
+_PARTS_LEFT_OUT = "there are more parts of metrics by scenarios and tags than are kept"
+"""How the warnings of a trial begin that had no room for a metric (measure/script.py)."""
 
 Values = Mapping[int, float]
 """A figure by block."""
@@ -34,9 +39,12 @@ _Frozen = tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
 
 
 def interval_of_values(
-    values: Sequence[float], *, share: bool = False, confidence: float = CONFIDENCE
+    values: Sequence[float], kind: str = "", *, confidence: float = CONFIDENCE
 ) -> Interval:
     """Return what values are around, with its interval; a single one has none.
+
+    `kind` is the type of their metric in k6: a rate is a share (0 … 1), and a counter that never
+    counted down is at least 0.
 
     Raises:
         ValueError: there is no value.
@@ -45,6 +53,7 @@ def interval_of_values(
         # Exactly: bounds such as `count==1` are about it.
         end = values[0] if len(values) > 1 else None
         return Interval(value=values[0], low=end, high=end)
+    share = kind == "rate"
     # Numbers near the largest one have no sum: they are added up as smaller ones.
     scale = max(1.0, max(map(abs, values), default=0.0) / LARGEST)
     if values and min(values) > 0 and not share and scale == 1:
@@ -53,7 +62,9 @@ def interval_of_values(
     mean = fmean(scaled)
     quantile = student_quantile(len(values) - 1, 0.5 + confidence / 2)
     half = quantile * stdev(scaled) / math.sqrt(len(values))
-    least, most = (0.0, 1.0) if share else (-sys.float_info.max, sys.float_info.max)
+    counted = kind == "counter" and min(values) >= 0
+    least = 0.0 if share or counted else -sys.float_info.max
+    most = 1.0 if share else sys.float_info.max
     return Interval(
         value=mean * scale,
         low=max(least, (mean - half) * scale),
@@ -71,22 +82,33 @@ def compared_metrics(
 
     `trials` are, by server, those whose figures count.
     """
+    counters = {
+        one.name: one
+        for results in trials.values()
+        for result in results
+        for one in (result.script.metrics if result.script is not None else [])
+        if one.type == "counter"
+    }
     values: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    shares: set[tuple[str, str]] = set()
+    kinds: dict[str, str] = {}
+    not_known: set[tuple[str, str, str]] = set()
     for server, results in trials.items():
         for result in results:
-            for metric, name, value in _values(result):
-                if math.isinf(value):
-                    continue
-                by_server = values.setdefault((metric.name, name), {})
-                by_server.setdefault(server, {})[block_of(result)] = value
-                if metric.type == "rate":
-                    shares.add((metric.name, name))
+            for metric, name, value in _values(result, counters):
+                if value is None or math.isinf(value):
+                    not_known.add((metric.name, name, server))
+                else:
+                    by_server = values.setdefault((metric.name, name), {})
+                    by_server.setdefault(server, {})[block_of(result)] = value
+                    kinds[metric.name] = metric.type
     found: dict[str, dict[str, list[MetricFigure]]] = {}
     for (metric_name, name), by_server in values.items():
-        frozen = tuple((server, tuple(sorted(one.items()))) for server, one in by_server.items())
-        share = (metric_name, name) in shares
-        compared = _compared(frozen, share, baseline, control, looks)
+        frozen = tuple(
+            (server, tuple(sorted(one.items())))
+            for server, one in by_server.items()
+            if (metric_name, name, server) not in not_known
+        )
+        compared = _compared(frozen, kinds[metric_name], baseline, control, looks)
         for server, (estimate, factor) in compared.items():
             figure = MetricFigure(name=name, estimate=estimate, factor=factor)
             found.setdefault(server, {}).setdefault(metric_name, []).append(figure)
@@ -103,12 +125,19 @@ def with_figures(row: ResultRow, figures: Mapping[str, list[MetricFigure]]) -> R
     return row.model_copy(update={"script": row.script.model_copy(update={"metrics": metrics})})
 
 
-def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
-    """Yield metric, name and value of each figure that is compared."""
+def _values(
+    result: TrialResult, counters: Mapping[str, ScriptMetric]
+) -> Iterator[tuple[ScriptMetric, str, float | None]]:
+    """Yield metric, name and value of each figure that is compared; None: nobody knows it.
+
+    `counters` are those that any trial under the load has.
+    """
     script = result.script
-    for one in script.metrics if script is not None else []:
+    if script is None:
+        return
+    for one in script.metrics:
         if one.type == "counter":
-            if script is not None and script.seconds > 0:
+            if script.seconds > 0:
                 yield one, RATE, one.value / script.seconds
         elif one.type == "gauge":
             yield one, "value", one.value
@@ -119,14 +148,25 @@ def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
             percentiles = zip(_SHARES.items(), (one.p50, one.p90, one.p95, one.p99), strict=True)
             for (name, share), value in percentiles:
                 # With fewer it is the largest one.
-                if value is not None and one.samples >= fewest_values(share):
-                    yield one, name, value
+                yield one, name, value if one.samples >= fewest_values(share) else None
+    if script.seconds > 0:
+        # Generators write no metric without samples.
+        for name in counters.keys() - {one.name for one in script.metrics}:
+            yield counters[name], RATE, None if _may_have_had(script, name) else 0.0
+
+
+def _may_have_had(script: ScriptFigures, metric: str) -> bool:
+    """Return whether a trial without a metric may have had no room for it, or no number."""
+    return any(
+        _LEFT_OUT.match(said) or ("{" in metric and said.startswith(_PARTS_LEFT_OUT))
+        for said in script.warnings
+    )
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.
 @remembered(8192)
 def _compared(
-    frozen: _Frozen, share: bool, baseline: str, control: str | None, looks: Looks
+    frozen: _Frozen, kind: str, baseline: str, control: str | None, looks: Looks
 ) -> dict[str, tuple[Interval, Interval | None]]:
     """Return estimate and factor of one figure by server."""
     values = {server: dict(of_server) for server, of_server in frozen}
@@ -141,9 +181,9 @@ def _compared(
     for server, one in values.items():
         of_logs = compared.get(server)
         estimate = None if of_logs is None else of_logs.estimate
-        if estimate is None or share or len(set(one.values())) == 1:
+        if estimate is None or kind == "rate" or len(set(one.values())) == 1:
             estimate = interval_of_values(
-                list(one.values()), share=share, confidence=1 - looks.errors_of([one])
+                list(one.values()), kind, confidence=1 - looks.errors_of([one])
             )
         factor = None if of_logs is None else of_logs.factor
         found[server] = (_significant(estimate), factor and _significant(factor))
