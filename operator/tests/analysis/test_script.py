@@ -466,6 +466,33 @@ def test_metrics_of_all_repetitions_are_merged() -> None:
     assert merged.p99 == 2.0
 
 
+@pytest.mark.parametrize(("invalid", "value", "samples"), [([2], 102.0, 2), ([1, 2, 3], 1002.0, 3)])
+def test_metrics_of_a_row_are_of_the_repetitions_that_its_figures_are_of(
+    invalid: list[int], value: float, samples: int
+) -> None:
+    """Of all, where all are invalid: then there are no figures."""
+    sold = {
+        n: {"type": "counter", "samples": 1, "sum": of} for n, of in ((1, 50), (2, 900), (3, 52))
+    }
+    scripts = [
+        {"seconds": 10.0, "metrics": {"sold": one}, **checks(500 if n in invalid else 0)}
+        for n, one in sold.items()
+    ]
+    trials, results = measured(*scripts)
+    payloads = {}
+    for trial, script in zip(trials, scripts, strict=True):
+        content = {**document(phase([1000] * 1000)), "script": {**QUIET, **script}}
+        payloads[trial.name] = line(content).removeprefix(RESULT_PREFIX)
+    (found,) = summarise(SPEC, trials, results, payloads, None, {}).rows
+    assert found.script is not None
+    (metric,) = found.script.metrics
+    assert (metric.value, metric.samples) == (value, samples)
+    figure = metric.figure("rate")
+    assert (figure is None) is (samples == 3)
+    # How many did what is said of all, as of requests.
+    assert found.script.iterations == 300
+
+
 def test_metrics_of_huge_values_do_not_end_a_run() -> None:
     ends = {"sum": 1.7e308, "min": 1.7e308, "max": 1.7e308}
     huge = {"type": "trend", "samples": 1, **ends, "cells": [9, 1]}

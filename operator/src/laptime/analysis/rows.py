@@ -167,11 +167,11 @@ def row_of(
         usage=row_usage(counted),
         # Of all: too few of them are why a trial is invalid.
         statements_per_request=statements_per_request(measured),
-        # Of all: a check that fails is why a trial is invalid.
+        # Of all: a check that fails is why a trial is invalid. But metrics are what figures are of.
         script=script_of_row(
             [one.script for one in measured if one.script is not None],
             [one.script for one in counted if one.script is not None],
-            [cell.payloads.get(one.trial, "") for one in measured],
+            [cell.payloads.get(one.trial, "") for one in counted or measured],
         ),
     )
 

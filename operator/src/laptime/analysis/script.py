@@ -52,8 +52,8 @@ def script_of_row(
     """Return what the script says in all repetitions together; None for other loads.
 
     `trusted` are those of the repetitions that are not invalid: thresholds are judged by them, if
-    there are any. `payloads` are the generator's results of the repetitions, which its metrics are
-    merged from: there are none where one of them is empty.
+    there are any. `payloads` are the generator's results that its metrics are merged from, of the
+    same repetitions, as the figures of metrics are: there are none where one of them is empty.
     """
     if not scripts:
         return None

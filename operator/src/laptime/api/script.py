@@ -100,7 +100,7 @@ class MetricFigure(TolerantModel):
 
 
 class ScriptMetric(TolerantModel):
-    """One metric of k6's or of the script's own, in k6's units; of a row: all repetitions."""
+    """A metric of k6's or the script's own, in k6's units; of a row: all repetitions that count."""
 
     name: str = Field(description="As in k6, such as 'group_duration{group:::browse}'.")
     type: str = Field(description="counter, gauge, rate or trend.")

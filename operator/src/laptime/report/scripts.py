@@ -26,8 +26,8 @@ def script_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
             tuple(_hosts(rows)),
         ),
         SmallTable(
-            "Metrics of the script, in all repetitions; of a counter each second, of a trend the "
-            "mean, beside it the factor against the baseline",
+            "Metrics of the script, in all repetitions that count; of a counter each second, of a "
+            "trend the mean, beside it the factor against the baseline",
             (
                 "Server", "metric", "samples", "sum", "value (95 %)", "factor (95 %)", "least",
                 "med (95 %)", "p(95) (95 %)", "p(95) factor (95 %)", "p(99) (95 %)", "most",
