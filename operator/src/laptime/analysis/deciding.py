@@ -7,7 +7,7 @@ is said as one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import combinations
 from statistics import fmean, median_low
@@ -25,13 +25,18 @@ MOST_TIES = 20
 _NAMED = 3
 
 
-def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = None) -> float | None:
-    """Return how long a repetition of all servers took; None where nobody knows.
+def seconds_of_repetition(
+    results: Sequence[TrialResult],
+    load: str | None = None,
+    out: Collection[tuple[str, str]] = (),
+) -> float | None:
+    """Return how many seconds a repetition of all servers takes; None where nobody knows.
 
     Of all loads, or of one. Each server takes its own time under each load: a search takes minutes
     where others take seconds, and loads may have different numbers of repetitions. So does what
     lies before a trial, where its warm-up is. It counts as it mostly was: longer ones are attempts
-    that were lost, or a run that was suspended. Trials at the same time count once.
+    that were lost, or a run that was suspended. Trials at the same time count once. Each (server,
+    load) that is `out` is measured no more, and takes nothing of a further one.
     """
     times = sorted(
         (
@@ -61,7 +66,7 @@ def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = Non
         known = known if len(known) > 1 else every
         return median_low(known) if known else 0.0
 
-    a_repetition = [cell for cell in lasted if load in (None, cell[1])]
+    a_repetition = [cell for cell in lasted if load in (None, cell[1]) and cell not in out]
     seconds = sum(fmean(lasted[cell]) + before(cell[1]) for cell in a_repetition)
     return seconds * spans / len(times)
 
@@ -99,13 +104,15 @@ def what_would_decide(
 
 
 def ties(
-    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+    spec: BenchmarkRunSpec,
+    results: Sequence[TrialResult],
+    out: Collection[tuple[str, str]] = (),
 ) -> tuple[Tie, ...]:
     """Return which pairs of servers no load tells apart, and what it would cost; see above.
 
-    Load by load, and of all of them those that cost least. `servers` are those that can still be
-    measured. Pairs that differ by less than is worth knowing for sure are none, nor are those whose
-    noise nobody knows.
+    Load by load, and of all of them those that cost least. Each (server, load) that is `out` is
+    measured no more. Pairs that differ by less than is worth knowing for sure are none, nor are
+    those whose noise nobody knows.
     """
     difference = worth_knowing(spec)
     found = []
@@ -113,8 +120,8 @@ def ties(
         made = max((one.repetition for one in results if one.load == load.name), default=0)
         most = MAX_REPETITIONS - made
         metric, comparison = compared(spec, load.name, results)
-        seconds = seconds_of_repetition(results, load.name if spec.stop_when else None)
-        competing = [name for name in comparison.servers if name in servers]
+        seconds = seconds_of_repetition(results, load.name if spec.stop_when else None, out)
+        competing = [name for name in comparison.servers if (name, load.name) not in out]
         for pair in combinations(competing, 2) if most > 0 else ():
             if comparison.can_be_told_apart(*pair) or comparison.are_alike(*pair, 1 + difference):
                 continue

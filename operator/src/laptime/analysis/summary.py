@@ -107,15 +107,14 @@ def summarise(
     failures = {**given_up(spec, results), **server_failures}
     failed_loads = loads_given_up(results)
     cells = cells_of(trials, results, payloads, failures, failed_loads)
+    out = {of for of, cell in cells.items() if cell.failure is not None}
     rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
     planned = {trial.name for trial in trials}
     left = [
         trial
         for trial in trials
-        if trial.name not in over
-        and trial.server not in failures
-        and (trial.server, trial.load) not in failed_loads
+        if trial.name not in over and (trial.server, trial.load) not in out
     ]
     left = duet.with_partners(left, results)
     unfinished = {(trial.load, trial.repetition) for trial in left}
@@ -142,7 +141,6 @@ def summarise(
             one.load in first.loads and one.figures and one.beside is None for one in results
         )
         notes += duet.said(first.scores if first and paired else {}, results)
-    measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
         whole = {(trial.load, trial.repetition) for trial in trials} - unfinished
         notes += _orders(spec, Counter(load for load, _ in whole), counted)
@@ -153,9 +151,9 @@ def summarise(
             made = (trial.repetition for trial in trials if trial.load in one.loads)
             cost = what_would_decide(
                 one.comparison,
-                [name for name in one.leaders if name in measured],
+                [name for name in one.leaders if out.isdisjoint((name, of) for of in one.loads)],
                 max(made, default=0),
-                seconds_of_repetition(counted, load),
+                seconds_of_repetition(counted, load, out),
                 worth_knowing(spec),
             )
             notes += [cost] if cost else []
@@ -169,7 +167,7 @@ def summarise(
             *threshold_objectives(rows),
         ),
         control=control,
-        ties=ties(spec, counted, measured) if finished else (),
+        ties=ties(spec, counted, out) if finished else (),
         half_width=width,
         finished=finished,
         isolation=run_isolation(one for one in results if one.trial in planned),
