@@ -22,7 +22,7 @@ from laptime.reconcile import run_metrics
 from laptime.reconcile.metrics import CONTROLLER
 from laptime.report.html.palette import LIGHT_SERVERS
 
-from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
+from laptime_dashboards.meanings import CAUSES, ISOLATION, PERCENTILES, STATES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 from laptime_dashboards.write import dashboards, encode, write
 
@@ -1166,6 +1166,12 @@ def test_rows_stand_in_the_order_of_the_spec(name: str) -> None:
     (of_all,) = (one["expr"] for one in panel["targets"] if "_result_state{" in one["expr"])
     assert "place" in of_all.partition(")")[0]
     assert "convertFieldType" in [one["id"] for one in panel["transformations"]]
+
+
+def test_each_cause_has_words_and_none_says_that_all_was_answered() -> None:
+    assert set(CAUSES) == {one.value for one in Cause}
+    # Requests may have failed beside it.
+    assert [text for text, _ in CAUSES.values() if "answered" in text] == []
 
 
 def test_the_words_for_nodes_are_those_that_runs_have() -> None:

@@ -72,6 +72,6 @@ CAUSES = {
     "network": ("network between the nodes", "red"),
     "generator": ("load generator", "red"),
     "node": ("node", "red"),
-    "offeredLoad": ("nothing: all was answered", "green"),
+    "offeredLoad": ("offered load: send more", "green"),
     "unknown": ("unknown", "text"),
 }
