@@ -678,7 +678,7 @@ def test_doubtful_figures_are_not_passed_off_as_good() -> None:
 
     summary = summary_of(THREE, script)
     assert summary.fastest == "axum"
-    assert "the figures of axum are doubtful (20.00% of the requests" in summary.verdict
+    assert "the figures of axum are doubtful (20.0% of the requests" in summary.verdict
 
 
 def test_doubts_are_said_of_the_loads_that_they_are_of() -> None:
@@ -687,7 +687,7 @@ def test_doubts_are_said_of_the_loads_that_they_are_of() -> None:
         return Outcome(RATES[trial.server], errors=errors)
 
     spec = make_spec("sync", "async", "axum", loads=("few", "many"))
-    assert "the figures of axum under many are doubtful (20.00% of the requests" in (
+    assert "the figures of axum under many are doubtful (20.0% of the requests" in (
         summary_of(spec, script).verdict
     )
 

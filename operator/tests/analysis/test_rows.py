@@ -308,6 +308,14 @@ def test_errors_make_it_doubtful_and_are_said_once() -> None:
     assert reasons(TWO, errors=4) == ["0.99% of the requests had no right answer"]
 
 
+def test_errors_that_an_earlier_version_wrote_with_other_digits_are_said_once() -> None:
+    trials, results, payloads = run(TWO, lambda _: Outcome(600.0, errors=4))
+    stored = {"validity_reasons": ["0.990% of the requests had no right answer"]}
+    earlier = [one.model_copy(update=stored) for one in results]
+    found = row(summarise(TWO, trials, earlier, payloads, None, {}), "fastapi")
+    assert found.validity_reasons == ["0.99% of the requests had no right answer"]
+
+
 def test_errors_of_one_repetition_are_doubtful_even_when_few_in_all() -> None:
     def once(trial: Trial) -> Outcome:
         errors = 4 if trial.repetition == 2 else 0
@@ -318,7 +326,7 @@ def test_errors_of_one_repetition_are_doubtful_even_when_few_in_all() -> None:
     assert doubtful.error_rate < 0.001
     assert doubtful.validity is Validity.DOUBTFUL
     assert doubtful.validity_reasons == [
-        "0.40% of the requests had no right answer (in 1 of 5 repetitions)"
+        "0.398% of the requests had no right answer (in 1 of 5 repetitions)"
     ]
 
 

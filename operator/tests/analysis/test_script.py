@@ -76,7 +76,7 @@ def test_a_row_whose_checks_never_hold_is_invalid_and_names_them() -> None:
     assert found.validity is Validity.INVALID
     assert found.requests_per_second is None
     assert found.validity_reasons == [
-        "check 'right answer' failed in 1,000 of 1,000 answers (100.00%) (in 2 of 2 repetitions)"
+        "check 'right answer' failed in 1,000 of 1,000 answers (100%) (in 2 of 2 repetitions)"
     ]
     assert found.script is not None
     assert (found.script.checks_passed, found.script.checks_failed) == (0, 2000)
@@ -634,7 +634,7 @@ def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
     said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1, **checks(1000)})
     assert said.startswith(
         "no server has a figure that counts; under own invalid: axum (check 'right answer' failed "
-        "in 1,000 of 1,000 answers (100.00%)"
+        "in 1,000 of 1,000 answers (100%)"
     )
 
 

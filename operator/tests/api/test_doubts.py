@@ -13,6 +13,7 @@ from tests.slow import within
 
 # As results of earlier versions have them: what was stored is still known.
 STORED = {
+    "100.00% of the requests had no right answer": doubts.ERRORS,
     "0.49% of the requests had no right answer": doubts.ERRORS,
     "no right answer": doubts.NO_RIGHT_ANSWER,
     "no answer came within the measured time: 4 right ones came after it": doubts.ALL_TOO_LATE,
@@ -56,6 +57,8 @@ STORED = {
     ),
     "at 5,040 requests/s, where the search ended, the generator did not send in time: the server "
     "may do more": doubts.SEARCHED_LATE,
+    "at 2 requests/s, where the search ended, the generator did not send in time: the server may "
+    "do more": doubts.SEARCHED_LATE,
     "3 steps of the search began before the server answered as fast as at first": doubts.RESTLESS,
     "measured only once, so nobody knows how far chance goes: no interval": doubts.MEASURED_ONCE,
     "only 400 answers: p99.9 needs at least 1000": doubts.FEW_ANSWERS,
@@ -119,6 +122,28 @@ def test_each_doubt_is_known_by_what_it_says_and_no_other_one_says_it() -> None:
         of_several = doubts.in_repetitions([reason, "others"], 5)
         for said in (reason, f"{reason} (in 2 of 5 repetitions)", of_several):
             assert [one for one in DOUBTS if one.said(said)] == [expected], said
+
+
+@pytest.mark.parametrize(
+    ("one", "figures", "said"),
+    [
+        (doubts.ERRORS, {"share": 29_999 / 30_000}, "99.997% of the requests"),
+        (doubts.CHECK_FAILED, {"share": 29_999 / 30_000}, "(99.997%)"),
+        (doubts.ANSWERS_WRONG, {"share": 29_999 / 30_000}, "(99.997% of the 30,000 that"),
+        (doubts.ERRORS, {"share": 0.00234}, "0.234% of the requests"),
+        (doubts.ERRORS, {"share": 1.0}, "100% of the requests"),
+        (doubts.NO_UPPER_END, {"rate": 2.38}, "at 2.38 requests/s"),
+        (doubts.SEARCHED_LATE, {"rate": 2.38}, "at 2.38 requests/s"),
+        (doubts.SEARCHED_LATE, {"rate": 15_363.4}, "at 15,363 requests/s"),
+    ],
+)
+def test_shares_and_rates_are_those_of_the_table(
+    one: Doubt, figures: dict[str, float], said: str
+) -> None:
+    others = {"name": "a", "names": "'a'", "failed": 29_999, "wrong": 29_999, "answers": 30_000}
+    reason = one.says(**others, **figures)
+    assert said in reason
+    assert doubt(reason) is one
 
 
 @pytest.mark.parametrize("one", DOUBTS, ids=lambda one: str(one.text)[:30])

@@ -92,7 +92,7 @@ def test_more_than_a_thousandth_of_errors_is_doubtful() -> None:
     assert result_of(document(phase([1000] * 999, errors=1))).validity is Validity.VALID
     result = result_of(document(phase([1000] * 998, errors=2)))
     assert result.validity is Validity.DOUBTFUL
-    assert result.validity_reasons == ["0.20% of the requests had no right answer"]
+    assert result.validity_reasons == ["0.2% of the requests had no right answer"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
 from laptime.api.text import MAX_NAME, shown, told_apart
+from laptime.api.written import share
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
 from laptime.measure.figures import MAX_ENDPOINTS
 from tests.measure.samples import TRIAL, document, line, phase
@@ -67,7 +68,7 @@ def test_a_check_that_never_holds_is_not_hidden_by_many_that_do() -> None:
     checks["never"] = {"passed": 0, "failed": 5}
     result = said({"checks": checks})
     assert result.validity is Validity.INVALID
-    assert result.validity_reasons == ["check 'never' failed in 5 of 5 answers (100.00%)"]
+    assert result.validity_reasons == ["check 'never' failed in 5 of 5 answers (100%)"]
     assert result.script is not None
     assert result.script.checks[0].name == "never"
 
@@ -91,8 +92,9 @@ def test_checks_that_each_fail_seldom_do_not_hide_each_other(
     assert result.validity is validity
     if validity is not Validity.VALID:
         assert result.validity_reasons == [
-            f"{wrong} answers failed one check or another ({wrong / 10_000:.2%} of the 10,000 that "
-            "the check that was asked most often had): 'right 0', 'right 1', 'right 2' and 7 more"
+            f"{wrong} answers failed one check or another ({share(wrong / 10_000)} of the 10,000 "
+            "that the check that was asked most often had): 'right 0', 'right 1', 'right 2' and 7 "
+            "more"
         ]
 
 

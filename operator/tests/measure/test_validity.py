@@ -203,7 +203,7 @@ def test_a_rate_is_held_but_for_the_requests_of_a_session(count: int, held: bool
 
 def test_requests_that_were_due_and_never_sent_held_the_rate_and_are_errors() -> None:
     dropped = document(arrivals(900, droppedIterations=100))
-    assert reasons(result_of(dropped, OPEN)) == "10.00% of the requests had no right answer"
+    assert reasons(result_of(dropped, OPEN)) == "10.0% of the requests had no right answer"
 
 
 @pytest.mark.parametrize("load", [OPEN, RAMP, STAIRS])

@@ -488,7 +488,7 @@ def test_the_verdict_stands_first_and_the_facts_below_it() -> None:
 
 
 def test_doubts_and_failures_are_said_with_their_reason() -> None:
-    assert "- fastapi, doubtful: 0.83% of the requests had no right answer" in MARKDOWN
+    assert "- fastapi, doubtful: 0.826% of the requests had no right answer" in MARKDOWN
     assert f"\n- {doubts.ERRORS.kind}: {doubts.ERRORS.advice}\n" in MARKDOWN
     assert "- mine, failed: WrongAnswer: GET /: " in MARKDOWN
 
@@ -843,8 +843,12 @@ def test_shapes_are_described() -> None:
         "closed, 8 connections with keep-alive, for 10s, 9 read, 1 create, thinking 500ms to 2s"
     )
     assert describe_load(Load.model_validate({"name": "s", "saturation": {"p99": "50ms"}})) == (
-        "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.10%, "
+        "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.1%, "
         "with keep-alive"
+    )
+    few = {"p99": "50ms", "errorRate": 0.00001}
+    assert "errors of at most 0.001%," in (
+        describe_load(Load.model_validate({"name": "s", "saturation": few}))
     )
     # What a script speaks it chooses itself.
     calls = {"name": "c", "script": {"configMap": "calls"}, "protocol": "http2"}

@@ -244,7 +244,7 @@ def _judge(
     invalid = len(measured) - len(cell.trusted)
     if not cell.trusted:
         return Validity.INVALID, (
-            _in_repetitions(measured, {}) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
+            _in_repetitions(measured) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
         )
     reasons: list[Said] = []
     if invalid:
@@ -255,12 +255,7 @@ def _judge(
     of_errors = error_reason(requests, errors)
     if of_errors:
         reasons.append(of_errors)
-    covered = {
-        result.trial: error_reason(result.figures.requests, result.figures.errors)
-        for result in measured
-        if result.figures is not None and of_errors
-    }
-    reasons += _in_repetitions(measured, covered)
+    reasons += _in_repetitions(measured, doubts.about(of_errors) if of_errors else None)
     if cell.failed:
         reasons.append(_failures(cell))
     if len(cell.trusted) < 2:
@@ -276,17 +271,17 @@ def _judge(
 
 
 def _in_repetitions(
-    measured: Sequence[TrialResult], covered: Mapping[str, str | None]
+    measured: Sequence[TrialResult], covered: tuple[str, ...] | None = None
 ) -> list[Said]:
     """Return what the trials themselves say, once for all repetitions that say the same.
 
-    `covered` is, by trial, a reason that the row says already for all of them together.
+    `covered` is what a reason is about that the row says already for all of them together.
     """
     by_kind: dict[tuple[str, ...], list[str]] = {}
     for result in measured:
         for reason in result.validity_reasons:
-            if reason != covered.get(result.trial):
-                by_kind.setdefault(doubts.about(reason), []).append(reason)
+            if (about := doubts.about(reason)) != covered:
+                by_kind.setdefault(about, []).append(reason)
     return [doubts.in_repetitions(reasons, len(measured)) for reasons in by_kind.values()]
 
 

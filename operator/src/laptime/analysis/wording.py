@@ -25,6 +25,10 @@ from laptime.api.results import (
 from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
 from laptime.api.usage import Source
+from laptime.api.written import beside as beside
+from laptime.api.written import number as number
+from laptime.api.written import percent
+from laptime.api.written import share as share
 from laptime.measure import bound_of
 
 _MANY = 4
@@ -60,26 +64,7 @@ _METRICS = {
     Metric.MEAN: "mean response time",
     Metric.P999: "p99.9",
 }
-_TOO_LONG = 1e12
-"""From here on a number is written as a power of ten: an end of an interval that says nothing."""
 _UNITS = {"us": 1e6, "ms": 1e3, "s": 1.0}
-
-
-def number(value: float) -> str:
-    """Return three significant digits, thousands grouped: `0.0123`, `9.87`, `98.7`, `15,363`.
-
-    Of a billion thousands and more the power of ten: `2.13e+32`.
-    """
-    size = abs(value)
-    if size >= _TOO_LONG - 0.5:
-        return f"{value:.3g}"
-    if size >= 99.95:
-        return f"{value:,.0f}"
-    if size >= 9.995:
-        return f"{value:.1f}"
-    if size >= 0.9995 or size == 0:
-        return f"{value:.2f}"
-    return f"{value:.3g}"
 
 
 def with_interval(
@@ -132,25 +117,6 @@ def factors(intervals: Sequence[Interval]) -> str:
         return listing([factor(one) for one in intervals])
     values = [one.value for one in intervals]
     return f"{number(min(values))}x to {number(max(values))}x"
-
-
-def beside(bound: float, written: Callable[[float], str] = number) -> Callable[[float], str]:
-    """Return how to write numbers that are judged by a bound: with the digits that tell them apart.
-
-    `1,000` beside another bound, `999.7` beside one of 1,000.
-    """
-
-    def digits_of(value: float) -> str:
-        text, digits = written(value), None
-        limit = written(bound)
-        long = "e+" in text
-        while text == limit and not math.isclose(value, bound, rel_tol=ROUNDING):
-            digits = len(text.partition(".")[2]) + 1 if digits is None else digits + 1
-            form = f".{digits}g" if long else f",.{digits}f"
-            text, limit = (format(one, form) for one in (value, bound))
-        return text
-
-    return digits_of
 
 
 def latency(seconds: float | None) -> str:
@@ -384,20 +350,6 @@ def memory(size_bytes: float) -> str:
     return f"{number(mebibytes)} MiB" if mebibytes < 1000 else f"{number(mebibytes / 1024)} GiB"
 
 
-def share(value: float) -> str:
-    """Return a share (0 … 1) as a percentage: `0.2%`.
-
-    With the digits that tell it from all: `99.97%`.
-    """
-    return f"{_percent(value * 100)}%"
-
-
-def _percent(value: float) -> str:
-    if 0 < value < 1e-4:
-        return f"{value:.{2 - math.floor(math.log10(value))}f}".rstrip("0")
-    return beside(100.0)(value)
-
-
 def rate(value: float) -> str:
     """Return a share of right answers as a percentage, in which a wrong one in a million shows."""
     text = f"{100 * value:.4f}".rstrip("0").rstrip(".")
@@ -407,7 +359,7 @@ def rate(value: float) -> str:
 def share_with_interval(interval: Interval) -> str:
     """Return a share with its interval as percentages: `0.2% (0.1 to 0.3)`."""
     parts = {name: 100 * value for name, value in interval if value is not None}
-    return with_interval(Interval(**parts), "%", _percent)
+    return with_interval(Interval(**parts), "%", percent)
 
 
 def counted_from(executor: str) -> str:

@@ -18,6 +18,7 @@ from string import Formatter
 from typing import Any, NewType
 
 from laptime.api.metrics import Metric
+from laptime.api.written import number, share
 
 Said = NewType("Said", str)
 """What a doubt of the list says, with its figures."""
@@ -34,6 +35,18 @@ _REPEATED = rf"( \(in \d+ of \d+ repetitions?({_OF_THE_FIRST})?\))?"
 _SHARE = re.compile(rf" \(in (\d{{1,9}}) of (\d{{1,9}}) repetitions?({_OF_THE_FIRST})?\)$")
 _DRIFT = re.compile(r" s were (\d{1,9})% ")
 _LIMIT_OF_CPU = re.compile(r"(?:^| and )(\d+(?:\.\d+)?m?) of CPU\b")
+_WRITTEN = {"number": number, "share": share}
+
+
+class _Writing(Formatter):
+    """What `str.format` does, and figures as people read them."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        written = _WRITTEN.get(format_spec)
+        return super().format_field(value, format_spec) if written is None else written(value)
+
+
+_WRITING = _Writing()
 
 
 class Bearing(Flag):
@@ -52,7 +65,8 @@ class Doubt:
     """One kind of doubt."""
 
     text: str
-    """What it says, with its figures in braces as `str.format` has them."""
+    """What it says, with its figures in braces as `str.format` has them; `number` and `share` are
+    figures as the report has them."""
     advice: str
     """What to do (Markdown)."""
     throughput: Bearing = Bearing.EITHER
@@ -67,7 +81,7 @@ class Doubt:
 
     def says(self, **figures: Any) -> Said:
         """Return its words with these figures."""
-        return Said(self.text.format(**figures))
+        return Said(_WRITING.format(self.text, **figures))
 
     def said(self, reason: str) -> bool:
         """Return whether a reason is this doubt, whatever its figures are."""
@@ -132,7 +146,7 @@ ALL_TOO_LATE = Doubt(
 # A request that fails costs a server less, or more, than the work. Percentiles count it as slower
 # than all others already, and the bound says how many may fail.
 ERRORS = Doubt(
-    "{share:.2%} of the requests had no right answer",
+    "{share:share} of the requests had no right answer",
     "look at `errorsByKind` of the trials; a lower load, or a server that answers all of it",
     _EITHER, _NONE, _NONE,
 )  # fmt: skip
@@ -174,13 +188,13 @@ NO_RATE = Doubt(
 )
 # The server may do more than was found; what it was measured at it did.
 NO_UPPER_END = Doubt(
-    "the objective was met at {rate:,.0f} requests/s, the highest rate tried: the server can do "
+    "the objective was met at {rate:number} requests/s, the highest rate tried: the server can do "
     "more",
     "a higher `maxRate`",
     _WORSE, _NONE, _NONE,
 )  # fmt: skip
 SEARCHED_LATE = Doubt(
-    "at {rate:,.0f} requests/s, where the search ended, the generator did not send in time: the "
+    "at {rate:number} requests/s, where the search ended, the generator did not send in time: the "
     "server may do more",
     "more CPU for the generator (`generator.resources`), or a node of its own",
     _WORSE, _NONE, _NONE,
@@ -195,15 +209,15 @@ FAILED = Doubt("failed: {reason}", "the trial's reason says it")
 
 # Of what a script says itself.
 CHECK_FAILED = Doubt(
-    "check '{name}' failed in {failed:,} of {answers:,} answers ({share:.2%})",
+    "check '{name}' failed in {failed:,} of {answers:,} answers ({share:share})",
     "mend the check or the server; `checks: inform` if it is not about right answers",
 )
 MORE_CHECKS_FAILED = Doubt(
     "{count:d} more checks failed as well", "as for the checks that are named"
 )
 ANSWERS_WRONG = Doubt(
-    "{wrong:,} answers failed one check or another ({share:.2%} of the {answers:,} that the check "
-    "that was asked most often had): {names}",
+    "{wrong:,} answers failed one check or another ({share:share} of the {answers:,} that the "
+    "check that was asked most often had): {names}",
     "as for a check that fails by itself: together they are wrong as often",
 )
 THROWN = Doubt(

@@ -281,7 +281,7 @@ def _shape(load: Load) -> str:
         case search:
             return (
                 f"saturation, the highest rate with a p99 of at most {search.p99} and errors of "
-                f"at most {search.error_rate:.2%}, {keep}"
+                f"at most {wording.share(search.error_rate)}, {keep}"
             )
 
 
