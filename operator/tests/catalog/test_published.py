@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from laptime.api.loads import Load
+from laptime.api.published import PublishedLoad
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import OrderClaim, Published, presets, scenarios
 
@@ -75,6 +77,31 @@ def test_nothing_is_published_about_a_mix_of_both_or_other_workers() -> None:
     assert published("sleep").factor(mixed, "w4-t1", "closed") is None
     other = [*SLEEPERS, {"name": "w2", "preset": "fastapi-sleep", "workers": 2}]
     assert published("sleep").factor(spec("sleep", other, ["sync"], 100), "w2", "closed") is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "other"),
+    [
+        ("closed", {"thinkTime": {"min": "1s"}}),
+        ("closed", {"mix": [{"name": "create", "weight": 3}, {"name": "read", "weight": 1}]}),
+        ("closed", {"endpoints": ["read"]}),
+        ("open", {"endpoints": ["read"]}),
+        ("open", {"mix": [{"name": "create", "weight": 3}, {"name": "read", "weight": 1}]}),
+        ("open", {"open": {"rate": 100, "duration": "10s", "arrivals": "poisson"}}),
+    ],
+)
+def test_nothing_is_published_about_another_load_at_as_many_connections_or_that_rate(
+    shape: str, other: dict[str, Any]
+) -> None:
+    whole = {
+        "closed": {"connections": 10, "duration": "10s"},
+        "open": {"rate": 100, "duration": "10s"},
+    }
+    source = {"closed": {"connections": 10, "keepAlive": True}, "open": {"rate": 100}}
+    load = {"name": "one", shape: whole[shape]}
+    published_load = PublishedLoad.model_validate({shape: source[shape]})
+    assert published_load.is_like(Load.model_validate(load))
+    assert not published_load.is_like(Load.model_validate(load | other))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from itertools import combinations
 from pydantic import Field
 
 from laptime.api.base import Model
-from laptime.api.loads import Load, Protocol
+from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 
@@ -69,9 +69,14 @@ class PublishedLoad(Model):
 
     def is_like(self, load: Load) -> bool:
         """Whether factors under this load can be set beside those of the published one."""
-        if self.endpoints is not None and not (
-            load.endpoints and set(load.endpoints) <= set(self.endpoints)
-        ):
+        # Sources sent all that they name in turn, at once, and evenly where at a rate.
+        if load.think_time is not None or load.mix is not None:
+            return False
+        if load.arriving is not None and load.arriving.arrivals is not Arrivals.EVEN:
+            return False
+        if (self.endpoints is None) is not (load.endpoints is None):
+            return False
+        if not set(load.endpoints or ()) <= set(self.endpoints or ()):
             return False
         if load.protocol is not Protocol.HTTP1:
             return False
