@@ -737,6 +737,15 @@ def test_repetitions_of_different_spans_and_gaps_have_one_mean() -> None:
     assert mean == pytest.approx({0: 0.4, 1: 0.5, 2: 0.4, 3: 0.6, 4: 1.0})
 
 
+def test_the_mean_of_all_repetitions_ends_where_one_of_them_does() -> None:
+    """One went on alone, faster than before: that is in its own line."""
+    short, long = {0: 100, 1: 200}, {0: 300, 1: 200, 2: 900, 3: 900}
+    seconds = {"a": [short, long]}
+    for chart in (throughput_chart(seconds, ["a"], "x"), cpu_chart(seconds, ["a"], "x")):
+        assert chart is not None
+        assert "a: between 200 and 200" in chart.wide
+
+
 def test_a_second_without_samples_breaks_the_line() -> None:
     whole, broken = (
         cpu_chart({"a": [{t: 0.5 + t / 10 for t in seconds}]}, ["a"], "x")

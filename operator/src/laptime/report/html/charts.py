@@ -191,7 +191,7 @@ def throughput_chart(
         "Throughput over time",
         "Right answers by second",
         "right answers per second",
-        "Thick: the mean of all repetitions at that second; thin: each repetition. "
+        "Thick: the mean of all repetitions, as far as each of them goes; thin: each repetition. "
         + (
             "Dashed grey: the rate that was asked for. A server keeps up as long as it is on it."
             if changing
@@ -218,7 +218,7 @@ def cpu_chart(
         "CPU over time" if part is None else f"CPU of {part} over time",
         f"CPU cores that {part or 'each server'} used, by second",
         "CPU cores",
-        "Thick: the mean of all repetitions at that second; thin: each repetition. "
+        "Thick: the mean of all repetitions, as far as each of them goes; thin: each repetition. "
         + (
             "A line that is flat at the limit of its server says that the CPU was full."
             if part is None
@@ -255,12 +255,12 @@ def _over_time(
     }
     if not shown:
         return None
-    means = {server: mean_by_second(repetitions) for server, repetitions in shown.items()}
+    means = {server: _mean_of_all(repetitions) for server, repetitions in shown.items()}
     said = "; ".join(
         f"{server}: between {number(min(mean.values()))} and {number(max(mean.values()))}"
         for server, mean in means.items()
     )
-    last = max(max(mean) for mean in means.values())
+    last = max(max(one) for repetitions in shown.values() for one in repetitions)
     # In the middle of each second.
     asked = {t: changing.rate_at(t + 0.5) for t in range(last + 1)} if changing else {}
 
@@ -301,6 +301,12 @@ def _with_gaps(by_second: Mapping[int, float]) -> tuple[list[int], list[float]]:
     """Return seconds and values; a second without one breaks the line."""
     seconds = list(range(min(by_second), max(by_second) + 1))
     return seconds, [by_second.get(second, math.nan) for second in seconds]
+
+
+def _mean_of_all(repetitions: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """Return their mean by second, as far as each of them goes: after that it would be of some."""
+    end = min(max(one) for one in repetitions)
+    return {t: mean for t, mean in mean_by_second(repetitions).items() if t <= end}
 
 
 def mean_by_second(repetitions: Sequence[Mapping[int, float]]) -> dict[int, float]:
