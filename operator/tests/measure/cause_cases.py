@@ -1140,10 +1140,39 @@ CASES = {
         Cause.UNKNOWN,
         "nearest (60%): the server used 0.60 cores of the 1",
     ),
-    "an image of one thread or several": (
-        Trial(server=OWN_IMAGE, cores={"server": 0.34}, stalled={"disk": 0.62}),
+    "one worker that waits for its disk, and threads of it for a CPU meanwhile": (
+        Trial(
+            server={"workers": 1},
+            cores={"server": 0.2},
+            waiting={"server": 0.3},
+            stalled={"disk": 0.62},
+        ),
         Cause.UNKNOWN,
-        "nearest (62%): the server's pod waited for its disk",
+        "nearest (82%): the server's pod waited for its disk in 62% of the time",
+    ),
+    "an image of one thread or several": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.34}, stalled={"memory": 0.62}),
+        Cause.UNKNOWN,
+        "nearest (62%): the server's pod waited for memory",
+    ),
+    "an image that may wait for connections in an io_uring": (
+        Trial(server=OWN_IMAGE | {"workers": 1}, topology={}, stalled={"disk": 0.97}),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "an image at its limit of memory that may wait for connections in an io_uring": (
+        Trial(
+            server=OWN_IMAGE | {"workers": 1},
+            topology={},
+            stalled={"disk": 0.97, "memory": 0.55},
+        ),
+        Cause.UNKNOWN,
+        "nearest (55%): the server's pod waited for memory",
+    ),
+    "an image that waits for memory": (
+        Trial(server=OWN_IMAGE, topology={}, stalled={"memory": 0.93}),
+        Cause.SERVER_MEMORY,
+        "waited for memory in 93% of the time",
     ),
     "threads that all wait for the disk": (
         Trial(topology={}, known={"requests_at_once": 8}, stalled={"disk": 0.95}),

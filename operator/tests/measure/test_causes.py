@@ -453,6 +453,19 @@ def test_memory_that_fills_the_cpu_and_a_disk_behind_pools_are_named_beside_them
     assert Cause.SERVER_DISK in cause_of(CASES[behind][0]).also
 
 
+def test_of_an_image_what_passes_for_a_disk_is_not_named_beside_a_cause_either() -> None:
+    at_work, behind = (
+        "an image that waits for memory",
+        "a full pool in front of Postgres, of a server that waits for its disk too",
+    )
+    for name in (at_work, behind):
+        trial = CASES[name][0]
+        stalled = {**trial.stalled, "disk": 0.97}
+        found = cause_of(replace(trial, server=OWN_IMAGE, stalled=stalled))
+        assert found.cause is CASES[name][1]
+        assert Cause.SERVER_DISK not in found.also
+
+
 @pytest.mark.parametrize("what", ["disk", "memory"])
 def test_what_the_pod_waited_for_is_no_cause_where_its_cpu_is_not_known(what: str) -> None:
     trial = Trial(topology={}, stalled={what: 0.97})

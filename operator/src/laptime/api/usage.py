@@ -94,7 +94,8 @@ class ComponentUsage(TolerantModel):
     disk_waiting_share: Reading | None = Field(
         None,
         description="Of a server: share of the window in which tasks waited for a disk and none "
-        "ran, a mean of the CPUs that had any. None where kernel or agent do not tell.",
+        "ran, a mean of the CPUs that had any. Who waits in an io_uring counts, whatever for. None "
+        "where kernel or agent do not tell.",
     )
     memory_waiting_share: Reading | None = Field(
         None,

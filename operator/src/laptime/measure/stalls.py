@@ -16,16 +16,17 @@ def stalls(scene: Scene) -> list[Resource]:
     """Return memory and disk of the server, each as full as its pod waited for it.
 
     Memory first: a page that was given up, and is read again, counts for both. Nothing where the
-    kernel, or the agent, does not tell.
+    kernel, or the agent, does not tell; no disk of an image of one's own, see `_disk`.
     """
     used = scene.component("server")
     if used is None:
         return []
-    busy, rest = _without_pause(scene, used)
+    disk = _disk(scene, used)
+    busy, rest = _without_pause(scene, used, disk or 0.0)
     found = []
     for cause, share, what in (
         (Cause.SERVER_MEMORY, used.memory_waiting_share, f"memory{_limit(scene, used)}"),
-        (Cause.SERVER_DISK, used.disk_waiting_share, "its disk"),
+        (Cause.SERVER_DISK, disk, "its disk"),
     ):
         if share is None:
             continue
@@ -36,19 +37,30 @@ def stalls(scene: Scene) -> list[Resource]:
     return found
 
 
-def _without_pause(scene: Scene, used: ComponentUsage) -> tuple[float, str]:
+def _disk(scene: Scene, used: ComponentUsage) -> float | None:
+    """Return for which share of the time the pod waited for a disk; None where it may be no disk.
+
+    Since Linux 6.5 (and 6.1.39) the kernel counts whoever waits in `io_uring_enter` among those who
+    wait for a disk, be it for the next connection. No preset waits so; of other programs nobody
+    knows.
+    """
+    return used.disk_waiting_share if scene.server.preset is not None else None
+
+
+def _without_pause(scene: Scene, used: ComponentUsage, disk: float) -> tuple[float, str]:
     """Return for how much of the time the only worker of a server had no pause, and its words.
 
-    Whoever waits for a disk does not run meanwhile. Of memory that is not so, since making room is
-    work: what is waited for it is not added. Of several workers nobody knows which one waited.
+    Whoever waits for a `disk` (a share of the time) does not run meanwhile. Of memory that is not
+    so, since making room is work: what is waited for it is not added. Nor is what is waited for a
+    CPU: of a process with several threads one waits while another one runs. Of several workers
+    nobody knows which one waited.
     """
     server, cores = scene.server, used.cores_mean
     if not server.knows_workers or server.worker_count != 1 or cores is None:
         return 0.0, ""
     if max(cores, used.cores_peak or 0.0) > ONE_THREAD:
         return 0.0, ""
-    busy = cores + (used.cpu_waiting_share or 0.0) + (used.disk_waiting_share or 0.0)
-    return min(1.0, busy), f", and its one worker used {cores:.2f} cores"
+    return min(1.0, cores + disk), f", and its one worker used {cores:.2f} cores"
 
 
 def _limit(scene: Scene, used: ComponentUsage) -> str:
