@@ -162,8 +162,9 @@ def test_a_server_without_a_limit_of_memory_cannot_have_twice_that() -> None:
     assert possible(spec_of(server()), "mine", [MEMORY]) == (
         [],
         [
-            "mine has no limit of memory in the run: where a LimitRange limits it, write "
-            "resources.memory of it in a run, and explain that one"
+            "mine has no limit of memory in the run: it takes what its node has; where that is "
+            "short of memory, measure it on one with more in a second run; where a LimitRange "
+            "limits it, write resources.memory of it in a run, and explain that one"
         ],
     )
 

@@ -345,7 +345,11 @@ def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Serv
     of_memory = resource is Resource.MEMORY
     doubled = _twice(_memory(server) if of_memory else _cpu(server))
     if server.resources is None or doubled is None:
-        what, instead = ("memory", "") if of_memory else ("CPU", "try workers instead; ")
+        of_node = (
+            "it takes what its node has; where that is short of memory, measure it on one with "
+            "more in a second run; "
+        )
+        what, instead = ("memory", of_node) if of_memory else ("CPU", "try workers instead; ")
         raise NothingToTryError(
             f"{server.name} has no limit of {what} in the run: {instead}where a LimitRange limits "
             f"it, write resources.{resource} of it in a run, and explain that one"
