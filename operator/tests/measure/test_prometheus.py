@@ -98,6 +98,31 @@ async def test_where_nobody_counts_pressure_no_waiting_is_known() -> None:
     assert (axum.disk_waiting_share, axum.memory_waiting_share) == (None, None)
 
 
+async def test_where_the_question_for_stalls_alone_fails_nothing_but_them_is_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    without = [one for one in server() if "pressure" not in one["metric"]["__name__"]]
+    usage = await used(without, **{STALLS: {"status": "error", "error": "too many samples"}})
+    axum = usage.component("server")
+    assert axum is not None
+    assert usage.complete
+    assert axum.cores_mean == pytest.approx(1.5)
+    assert (axum.disk_waiting_share, axum.memory_waiting_share) == (None, None)
+    assert "too many samples" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("pods", "times"),
+    [([], 0), (list(pod("demo-postgres-1-b", "postgres", cores=0.2)), 0), (server(), 1)],
+)
+async def test_stalls_are_asked_for_once_and_where_there_is_a_server(
+    pods: list[dict[str, Any]], times: int
+) -> None:
+    prometheus = FakePrometheus({STALLS: [], PODS: pods, NODES: list(node())})
+    await trial_usage(prometheus, WANTED)
+    assert sum(STALLS in parameters["query"] for _, parameters in prometheus.asked) == times
+
+
 async def test_the_node() -> None:
     (one,) = (await used(server())).nodes
     assert (one.node, one.cpus) == ("n1", 2)

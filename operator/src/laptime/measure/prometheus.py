@@ -7,6 +7,7 @@ readings, give the exact difference of a counter between the first request and t
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from laptime.measure.clocks import Clocks
 from laptime.measure.processes import PROCESS_METRICS, Processes
 from laptime.measure.promql import (
     RUN_UID,
+    PrometheusError,
     Query,
     TrialWindow,
     any_of,
@@ -50,6 +52,8 @@ from laptime.measure.timeseries import (
     stood_still,
     unseen_ends,
 )
+
+_logger = logging.getLogger("laptime")
 
 KUBELET_MARGIN_SECONDS = 60.0
 AGENT_LONGEST_GAP_SECONDS = 1.5
@@ -149,10 +153,12 @@ async def trial_usage(
     missing. Ask not before a second or two after the window: the last samples must be there.
 
     Raises:
-        PrometheusError: Prometheus refused a query; whatever `query` raises is passed on.
+        PrometheusError: Prometheus refused a query other than `stalls_query`; whatever else `query`
+            raises is passed on.
     """
     found = await query_samples(query, agent_query(wanted), wanted.window)
-    found += await query_samples(query, stalls_query(wanted), wanted.window)
+    if any(labels.get("component") == "server" for labels, _ in found):
+        found += await _stalls(query, wanted)
     clocks = clocks or Clocks()
     ours, without_uid = of_run(clocks.in_the_windows_time(found), wanted)
     pods = _pods_of_agent(ours)
@@ -169,6 +175,22 @@ async def trial_usage(
     seen = {pod.node for pod in own.values() if pod.node}
     usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, without_uid)
     return usage.missing(without_uid + foreign)
+
+
+async def _stalls(query: Query, wanted: TrialWindow) -> list[tuple[Mapping[str, str], Series]]:
+    """Return how long the server waited for memory or a disk; nothing where that is refused.
+
+    All else that is known of the trial is worth more than that.
+    """
+    try:
+        return await query_samples(query, stalls_query(wanted), wanted.window)
+    except PrometheusError as error:
+        _logger.warning(
+            "%s: it is not known whether its server waited for memory or a disk: %s",
+            wanted.trial,
+            error,
+        )
+        return []
 
 
 _NOT_IN_TIME = (
