@@ -14,6 +14,8 @@ from laptime_proof.journal import commit_of
 
 E = TypeVar("E")
 ROOT = Path(__file__).resolve().parents[1]
+NOT_ASKED_YET = float("nan")
+"""`others` of entries that were written before it was kept: no number, so beyond no limit."""
 MEASURING = (
     *(
         f"operator/src/laptime/{name}"
@@ -38,15 +40,15 @@ class Noise(Protocol):
 
     @property
     def others(self) -> float | None:
-        """By all but the pods of the run; None where nobody told, as in older entries."""
+        """By all but the pods of the run; None where nobody told."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """How much others may take of what a bench judges. Fixed before it is run, never by results.
 
-    Beyond them nothing is judged: neither a pass nor a miss is Laptime's own. What is not known is
-    beyond nothing.
+    Beyond them nothing is judged: neither a pass nor a miss is Laptime's own. Nor is it where
+    nobody told what others took, but for entries of before that was asked for (NOT_ASKED_YET).
     """
 
     stolen: float
@@ -54,12 +56,12 @@ class Limits:
     """None: no limit, for a reason that the bench gives."""
 
     def beyond(self, noise: Noise) -> str:
-        """Return what was too much, beside its limit; empty: nothing that is known."""
+        """Return what was too much, beside its limit, or is not known; empty: nothing."""
         taken = (("stolen", noise.stolen, self.stolen), ("others", noise.others, self.others))
         return ", ".join(
-            f"{what} {share:.1%} (at most {most:.0%})"
+            f"{what} not known" if share is None else f"{what} {share:.1%} (at most {most:.0%})"
             for what, share, most in taken
-            if share is not None and most is not None and share > most
+            if most is not None and (share is None or share > most)
         )
 
 

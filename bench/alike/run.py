@@ -34,6 +34,7 @@ from alike.neighbour import neighbour
 from cluster_access import results_of, run_to_end
 from going_on import (
     MEASURING,
+    NOT_ASKED_YET,
     NOT_MEASURING,
     OF_BEHAVIOUR,
     Count,
@@ -94,7 +95,7 @@ class Entry:
     kind: str = "four"
     """Of KINDS."""
     state: str = "Succeeded"
-    others: float | None = None
+    others: float | None = NOT_ASKED_YET
     """Share of its CPUs that all but the run used, mean of the trials."""
 
     @property

@@ -42,6 +42,7 @@ from cause.model import NODE_CPUS, gain, throughput
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
 from going_on import (
     MEASURING,
+    NOT_ASKED_YET,
     NOT_MEASURING,
     OF_BEHAVIOUR,
     Count,
@@ -108,7 +109,7 @@ class Entry:
     stolen: float
     busy: float
     seconds: float
-    others: float | None = None
+    others: float | None = NOT_ASKED_YET
 
     @property
     def judged(self) -> bool:

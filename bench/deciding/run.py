@@ -40,6 +40,7 @@ import yaml
 from cluster_access import results_of, run_to_end
 from going_on import (
     MEASURING,
+    NOT_ASKED_YET,
     NOT_MEASURING,
     OF_BEHAVIOUR,
     Count,
@@ -101,7 +102,7 @@ class Entry:
     stolen: float
     busy: float
     state: str = "Succeeded"
-    others: float | None = None
+    others: float | None = NOT_ASKED_YET
 
     @property
     def whole(self) -> bool:

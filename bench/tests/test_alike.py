@@ -33,7 +33,11 @@ def results(
                 "figures": None
                 if name == failed
                 else {"requestsPerSecond": 100.0 * repetition, "latency": {"p99Seconds": 0.01}},
-                "usage": {"nodes": [{"stolenShare": 0.01, "busyShare": 0.5}]},
+                "usage": {
+                    "nodes": [
+                        {"stolenShare": 0.01, "busyShare": 0.5, "othersCores": 0.1, "cpus": 2}
+                    ]
+                },
             }
             for repetition in range(repetitions, 0, -1)
             for name in SERVERS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import alike.run
 import cause.run
@@ -13,7 +14,8 @@ import duet.run
 import lanes.run
 import nodes.run
 import pytest
-from going_on import OF_BEHAVIOUR, ROOT, Taken, others_of_nodes
+from going_on import NOT_ASKED_YET, OF_BEHAVIOUR, ROOT, Taken, others_of_nodes
+from laptime_proof import lines
 
 SUBJECTS = {
     bench.__name__: bench.SUBJECT
@@ -77,15 +79,26 @@ def test_what_explain_tries_is_of_what_explains() -> None:
         (Taken(0.051, 0.20), "stolen 5.1% (at most 5%)"),
         (Taken(0.0, 0.201), "others 20.1% (at most 20%)"),
         (Taken(0.243, 0.5), "stolen 24.3% (at most 5%), others 50.0% (at most 20%)"),
-        (Taken(0.0, None), ""),
+        (Taken(0.0, None), "others not known"),
+        (Taken(0.06, None), "stolen 6.0% (at most 5%), others not known"),
+        # Of entries of before.
+        (Taken(0.0, NOT_ASKED_YET), ""),
     ],
 )
 def test_what_others_took_is_beyond_a_limit_or_it_is_not(taken: Taken, said: str) -> None:
     assert OF_BEHAVIOUR.beyond(taken) == said
 
 
+@pytest.mark.parametrize("bench", [alike, cause, deciding], ids=lambda one: one.__name__)
+def test_an_entry_of_before_others_were_kept_is_judged_without(bench: Any) -> None:
+    entry = lines.entries(bench.run.JOURNAL, lambda fields: bench.run.Entry(**fields))[0]
+    assert bench.run.LIMITS.beyond(entry) == ""
+    assert bench.run.LIMITS.beyond(replace(entry, others=None)) == "others not known"
+
+
 def test_a_bench_without_a_limit_of_others_is_judged_whatever_they_took() -> None:
     assert replace(OF_BEHAVIOUR, others=None).beyond(Taken(0.0, 0.9)) == ""
+    assert replace(OF_BEHAVIOUR, others=None).beyond(Taken(0.0)) == ""
 
 
 def test_what_others_took_is_a_share_of_the_nodes_that_told_it() -> None:
