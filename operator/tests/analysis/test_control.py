@@ -73,6 +73,30 @@ def test_a_control_that_is_not_told_apart_is_drawn_to_meet_the_baseline() -> Non
     assert baseline.high == control.low
 
 
+def test_a_control_that_lost_repetitions_does_not_have_the_baseline_drawn_across_another() -> None:
+    """axum is told apart from the baseline, which ends where that says."""
+    spec = make_spec("fastapi", "axum", control=True, repetitions=6).with_control()
+    rates = {"fastapi": 600.0, "axum": 612.0, "fastapi-control": 640.0}
+    measured = {"fastapi": range(1, 5), "axum": range(1, 7), "fastapi-control": range(4, 7)}
+
+    def script(trial: Trial) -> Outcome:
+        if trial.repetition not in measured[trial.server]:
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(rates[trial.server] * (1 + trial.repetition % 2 / 1000))
+
+    baseline, axum, control = summary_of(spec, script).rows
+    assert (axum.rank, baseline.rank) == (1, 2)
+    ends = [one.requests_per_second for one in (baseline, axum, control)]
+    of_baseline, of_axum, of_control = ends
+    assert of_baseline is not None
+    assert of_axum is not None
+    assert of_control is not None
+    assert of_baseline.high is not None
+    assert of_axum.low is not None
+    assert of_baseline.high < of_axum.low
+    assert of_control.low == of_baseline.high
+
+
 def test_a_control_that_is_told_apart_is_drawn_as_it_is() -> None:
     rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 660.0}
     baseline, _, control = (row.requests_per_second for row in summary_of(SPEC, steady(rates)).rows)

@@ -260,11 +260,15 @@ class Comparison:
         return unbounded(interval_of(logs, 1 - self._errors), logs)
 
     def overlapping(
-        self, intervals: Mapping[str, Interval], fixed: str | None = None
+        self,
+        intervals: Mapping[str, Interval],
+        fixed: str | None = None,
+        stays: str | None = None,
     ) -> dict[str, Interval]:
         """Return these intervals of its servers, those that are not told apart made to overlap.
 
-        They are figures, or factors to the server `fixed`.
+        They are figures, or factors to the server `fixed`. That of the server `stays` is left as
+        it is: others are drawn all the way to it.
         """
         ends = {name: [one.low, one.high] for name, one in intervals.items()}
         for pair in combinations(ends, 2):
@@ -276,6 +280,8 @@ class Comparison:
                 # Nobody compares them, and each is known as well as it was measured.
                 continue
             middle = math.sqrt(low * high)
+            if stays in pair:
+                middle = low if stays == below else high
             if fixed is not None:
                 # Who is told apart from the baseline is not drawn across it, so the other one is
                 # drawn all the way; two on either side of it are told apart by that.

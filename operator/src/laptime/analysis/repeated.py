@@ -164,8 +164,9 @@ def repeated(
         both = {one: known[one] for one in (control, baseline) if one in known}
         alone = Comparison(both, looks)
         estimates[control] = alone.estimate(control)
-        # On the page beside the baseline: of two that are not told apart the figures meet.
-        estimates |= alone.overlapping({one: estimates[one] for one in both})
+        # On the page beside the baseline: of two that are not told apart the figures meet. Where
+        # that of the baseline ends is what others say of it, too.
+        estimates |= alone.overlapping({one: estimates[one] for one in both}, stays=baseline)
         if control in (of_control := alone.factors(baseline)):
             factors[control] = of_control[control]
     return {
