@@ -10,6 +10,7 @@ from measured import Measured, factor_of, published_factor_of
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import Agreement
+from laptime.api.causes import Cause
 from laptime.api.durations import format_duration
 from laptime.api.results import ResultRow
 from laptime.catalog import PublishedServer
@@ -78,7 +79,8 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
     for row in evidence:
         if row.limited_by is not None:
             cause, evidence = wording.cause(row.limited_by.cause), _plain(row.limited_by.evidence)
-            yield f"- {row.server}, limited by {cause} (suspected): {evidence}"
+            suspected = "" if row.limited_by.cause is Cause.UNKNOWN else " (suspected)"
+            yield f"- {row.server}, limited by {cause}{suspected}: {evidence}"
 
 
 def _cells(measured: Measured, row: ResultRow) -> list[str]:

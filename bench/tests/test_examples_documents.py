@@ -11,6 +11,7 @@ from documents import BEGIN, END, Place, benchmark_document, index_line, updated
 from machine import cpu_model, describe_nodes, without_names
 from made_up import AS_PUBLISHED, measured
 
+from laptime.api.causes import Cause, LimitedBy
 from laptime.catalog import scenarios
 
 PLACE = Place(machine="Example 9000, 2 cores", version="0.1.0", date="2026-11-21")
@@ -48,6 +49,9 @@ def test_a_document_says_where_and_how_long_and_has_both_sides() -> None:
     assert "Same order: **yes**. Published: axum, async, sync" in text
     said = "- axum, limited by server CPU (suspected): the server used 0.98 of its 1 core \\| on"
     assert said in text
+    unknown = LimitedBy(cause=Cause.UNKNOWN, evidence="nobody watched")
+    text = benchmark_document(measured(limited_by=unknown), REPORT, PLACE, PATH)
+    assert "- axum, limited by unknown: nobody watched" in text
 
 
 def test_the_report_of_the_product_follows_below_headings_of_its_own() -> None:

@@ -339,6 +339,10 @@ def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_ev
         "- axum, limited by server CPU (suspected): used 0.97 cores; near their limits too: node"
         in text
     )
+    unknown = LimitedBy(cause=Cause.UNKNOWN, evidence="nobody watched")
+    row = row.model_copy(update={"limited_by": unknown})
+    of_unknown = to_markdown(replace(REPORT, summary=replace(REPORT.summary, rows=(row,))))
+    assert "- axum, limited by unknown: nobody watched" in of_unknown
     assert "suspected from readings, until kubectl laptime explain proves it" in text
     assert (
         "- axum: 15,838 requests per CPU-second, 1,396 requests/s per MiB, "

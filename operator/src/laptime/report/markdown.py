@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import compare_order
+from laptime.api.causes import Cause
 from laptime.api.loads import Arrivals, Load, OpenLoad, Protocol, RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
@@ -347,7 +348,8 @@ def _notes(row: ResultRow) -> Iterator[str]:
         near = f"; near their limits too: {also}" if also else ""
         cause = wording.cause(row.limited_by.cause)
         evidence = _plain(row.limited_by.evidence)
-        yield f"- {row.server}, limited by {cause} (suspected): {evidence}{near}"
+        suspected = "" if row.limited_by.cause is Cause.UNKNOWN else " (suspected)"
+        yield f"- {row.server}, limited by {cause}{suspected}: {evidence}{near}"
     if row.usage is not None:
         yield from _efficiency(row, row.usage)
 
