@@ -542,6 +542,43 @@ def test_that_an_experiment_had_other_images_or_nodes_is_said_with_it(
     images = dict.fromkeys(("postgres", "pgbouncer", "haproxy", "generator", "operator"), "x:1")
     run["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1", "axum-sqlx": "a:1"}}
     experiment["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1"}}
+def test_what_a_search_leaves_open_is_not_said_to_be_narrowed_by_repetitions(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    search = {"name": "closed", "saturation": {"p99": "50ms"}}
+    demo.objects[f"{RUNS}/demo"]["spec"]["loads"] = [search]
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "Undecided under closed: repetitions do not narrow what a search leaves open" in out
+    assert "--repetitions" not in out
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_how_to_keep_an_experiment_is_said_only_where_it_has_a_report(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, stored: bool
+) -> None:
+    over = outcome(limited, 1.1, 0.2)
+    if not stored:
+        over |= {"state": "Failed"}
+        del over["resultsConfigMap"]
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "--again --repetitions 20" in out
+    assert ("to keep it:" in out) is stored
+
+
+def test_nothing_is_advised_of_an_experiment_on_an_earlier_run(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    demo.objects[EXPERIMENT]["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "It is about an earlier run named demo" in out
+    assert "--again --repetitions" not in out
+
+
     assert "otherwise than the run" not in said()
     experiment["status"]["images"] = {**images, "generator": "x:2"}
     assert "otherwise than the run: images of another version of Laptime" in said()
@@ -659,7 +696,25 @@ def test_no_more_is_tried_than_can_be_paid_for(
     assert names == ["fastapi", "fastapi-conns", "fastapi-pool", "fastapi-cap", "fastapi-all"]
     assert "Not tried: workers: an experiment tries 3 at most" in out
     command = "laptime explain demo --server fastapi --again --more workers"
-    assert f"Suspected too, and not tried yet: workers:  {command} --kubeconfig" in out
+    assert f"Suspected too, and not in this experiment: workers:  {command} --kubeconfig" in out
+    assert "to keep it:" in out
+
+
+def test_what_is_advised_to_be_tried_is_no_more_than_a_run_may_have(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    spec = demo.objects[f"{RUNS}/demo"]["spec"]
+    spec["topology"] = {"postgres": {}, "pgbouncer": {}, "haproxy": {"maxConnections": 8}}
+    causes = ["databaseConnections", "pgbouncerPool", "haproxyCap", "serverCpu"]
+    suspecting(demo, limited, *[["unknown"]] * 11, causes)
+    over = outcome(explained_status(limited), 1.62, 0.08)
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "--repetitions", "90")
+    assert [one["name"] for one in demo.applied[0]["spec"]["loads"]] == ["load-11"]
+    assert "--again --more workers --repetitions 83 --kubeconfig" in out
+    demo.statuses = [limited, over]
+    advised = ("--again", "--more", "workers", "--repetitions", "83")
+    assert call(laptime, kubeconfig, "--server", "fastapi", *advised)[0] == 0
 
 
 def test_a_load_of_which_nothing_can_be_tried_is_not_driven(

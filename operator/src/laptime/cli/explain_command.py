@@ -397,17 +397,28 @@ def _suspects(run: Run, over: Run, impossible: Mapping[Resource, str]) -> Suspec
 def _goes_on(
     run: Run, over: Run, found: Sequence[Explained], left: Sequence[Resource], there: str
 ) -> list[str]:
-    """Return what to type to go on where an experiment left something open; empty: nothing."""
+    """Return what to type to go on where an experiment left something open; empty: nothing.
+
+    Nothing, too, where it is about an earlier run: in this one all may be otherwise.
+    """
     from laptime.analysis.explained import Finding
     from laptime.api.spec import MAX_REPETITIONS, MAX_TRIALS
     from laptime.plan.experiments import MOST_CANDIDATES
 
     spec = over.spec
     lines: list[str] = []
-    if spec is None:
+    if spec is None or run.spec is None or over.explains != run.uid:
         return []
     begins = f"{program_name()} explain {run.name} --server {spec.baseline_name} --again"
-    if any(one.finding is Finding.UNDECIDED for one in found):
+    undecided = {one.load for one in found if one.finding is Finding.UNDECIDED}
+    searches = [one.name for one in spec.loads if one.saturation and one.name in undecided]
+    if searches:
+        lines.append(
+            f"Undecided under {', '.join(searches)}: repetitions do not narrow what a search "
+            "leaves open between the highest rate that was met and the lowest that was missed; "
+            "explain a run with a closed load, whose answers are counted"
+        )
+    if undecided.difference(searches):
         most = min(MAX_REPETITIONS, MAX_TRIALS // (len(spec.servers) * len(spec.loads)))
         more = min(_MORE * spec.repetitions, most)
         if more > spec.repetitions:
@@ -421,11 +432,18 @@ def _goes_on(
                 "requests) vary less"
             )
     if left:
-        asked = "".join(f" --more {one}" for one in left[:MOST_CANDIDATES])
+        tries = left[:MOST_CANDIDATES]
+        asked = "".join(f" --more {one}" for one in tries)
+        # What is named is tried under all loads, as often as before.
+        arms = 1 + len(tries) + (len(tries) > 1)
+        most = MAX_TRIALS // (arms * len(run.spec.loads))
+        if spec.repetitions > most:
+            asked += f" --repetitions {most}"
         lines.append(
-            f"Suspected too, and not tried yet: {', '.join(left)}:  {begins}{asked}{there}"
+            f"Suspected too, and not in this experiment: {', '.join(left)}:  {begins}{asked}{there}"
         )
-    if any(begins in one for one in lines):
+    # Of one that failed there may be no report to keep.
+    if over.status.results_config_map is not None and any(begins in one for one in lines):
         kept = f"{program_name()} report {over.name}{there} -f {over.name}.json"
         lines.append(f"--again deletes this experiment; to keep it:  {kept}")
     return lines
