@@ -196,6 +196,43 @@ def test_a_cluster_that_cannot_resize_pods_is_not_asked_to(
     assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
 
 
+@pytest.mark.parametrize("nobody_says", ["refused", "without resources"])
+def test_where_nobody_says_whether_pods_are_resized_that_is_said_and_not_advised(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    monkeypatch: pytest.MonkeyPatch,
+    nobody_says: str,
+) -> None:
+    limit_postgres(demo)
+    asked = demo.answer
+
+    def answer(method: str, path: str, *more: Any) -> Any:
+        if path.startswith("/api/v1/") and path.strip("/") == "api/v1":
+            refused = 403, {"kind": "Status", "message": "forbidden"}
+            return refused if nobody_says == "refused" else (200, {"groupVersion": "v1"})
+        return asked(method, path, *more)
+
+    monkeypatch.setattr(demo, "answer", answer)
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    why = "postgres.cpu: whether the CPU of a pod can be changed while it runs is not known"
+    assert f"Not tried: {why}" in out
+    assert f"Not known: {why}" in out
+    assert "not in this experiment" not in out
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    (one,) = json.loads(out)["notToBeHad"]
+    assert (one["candidate"], one["message"].startswith(why)) == ("postgres.cpu", True)
+    # Whoever asks for it has it tried.
+    demo.statuses = [limited, outcome(limited, 1.0, 0.01)]
+    call(laptime, kubeconfig, "--server", "axum", "--more", "postgres.cpu")
+    assert [one["name"] for one in demo.applied[-1]["spec"]["servers"]] == ["axum", "axum-pgcpu"]
+
+
 @pytest.mark.parametrize(
     ("cause", "said_so"), [("postgresLocks", "Postgres locks"), ("serverDisk", "server disk")]
 )
@@ -401,17 +438,44 @@ def test_what_limited_nothing_is_not_said_to_lie_outside(
 def test_a_closed_load_that_nothing_had_to_queue_for_is_limited_by_its_connections(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
 ) -> None:
-    limited["results"][1]["limitedBy"] = {"cause": "offeredLoad", "evidence": "it was so"}
+    evidence = "10 connections with one request each, and nothing that they had to queue for"
+    limited["results"][1]["limitedBy"] = {"cause": "offeredLoad", "evidence": evidence}
     code, _, err = call(laptime, kubeconfig, "--server", "axum")
     said = " ".join(err.split())
     assert code == 1
     assert "Nothing limited axum" not in said
     assert (
-        "Nothing of axum was full: what limits it under closed is the load itself: 10 connections, "
-        "each of which waits for its answer. All servers share a load, so write a second one with "
-        "20 connections beside it in one run" in said
+        "Of axum itself nothing is suspected: what is suspected under closed is the load itself: "
+        f"{evidence}. All servers share a load, so write a second one with 20 connections beside "
+        "it in one run" in said
     )
     assert demo.applied == []
+
+
+def test_what_limits_one_load_does_not_hide_that_another_one_limits_itself(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, ["node"], ["offeredLoad"], ["unknown"])
+    demo.statuses = [limited]
+    _, _, err = call(laptime, kubeconfig, "--server", "fastapi")
+    said = " ".join(err.split())
+    assert "What limited fastapi lies outside of it (node)" in said
+    assert "what is suspected under load-1 is the load itself: 0.9. All servers share" in said
+
+
+@pytest.mark.parametrize(("gain", "shown"), [(1.62, False), (1.0, True)])
+def test_a_load_under_which_more_of_something_helped_is_not_said_to_limit_itself(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, gain: float, shown: bool
+) -> None:
+    limited["results"][0]["limitedBy"]["also"] = ["offeredLoad"]
+    demo.statuses = [limited, outcome(limited, gain, 0.03)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    said = "Not to be had here: what is suspected under closed is the load itself. All servers"
+    assert (said in out) is shown
+    demo.statuses = [limited, outcome(limited, gain, 0.03)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    found = [one["candidate"] for one in json.loads(out)["notToBeHad"]]
+    assert found == ["offeredLoad"] * shown
 
 
 def test_what_cannot_be_had_here_is_a_finding_of_its_own(
@@ -478,6 +542,43 @@ def test_what_is_undecided_has_what_to_type_to_go_on(
     assert (kept in out) is ("--again" in said)
 
 
+def test_what_a_search_leaves_open_is_not_said_to_be_narrowed_by_repetitions(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    search = {"name": "closed", "saturation": {"p99": "50ms"}}
+    demo.objects[f"{RUNS}/demo"]["spec"]["loads"] = [search]
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "Undecided under closed: repetitions do not narrow what a search leaves open" in out
+    assert "--repetitions" not in out
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_how_to_keep_an_experiment_is_said_only_where_it_has_a_report(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, stored: bool
+) -> None:
+    over = outcome(limited, 1.1, 0.2)
+    if not stored:
+        over |= {"state": "Failed"}
+        del over["resultsConfigMap"]
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "--again --repetitions 20" in out
+    assert ("to keep it:" in out) is stored
+
+
+def test_nothing_is_advised_of_an_experiment_on_an_earlier_run(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    demo.objects[EXPERIMENT]["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
+    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "It is about an earlier run named demo" in out
+    assert "--again --repetitions" not in out
+
+
 def explained_demo(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
 ) -> dict[str, Any]:
@@ -542,43 +643,6 @@ def test_that_an_experiment_had_other_images_or_nodes_is_said_with_it(
     images = dict.fromkeys(("postgres", "pgbouncer", "haproxy", "generator", "operator"), "x:1")
     run["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1", "axum-sqlx": "a:1"}}
     experiment["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1"}}
-def test_what_a_search_leaves_open_is_not_said_to_be_narrowed_by_repetitions(
-    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
-) -> None:
-    search = {"name": "closed", "saturation": {"p99": "50ms"}}
-    demo.objects[f"{RUNS}/demo"]["spec"]["loads"] = [search]
-    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
-    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
-    assert "Undecided under closed: repetitions do not narrow what a search leaves open" in out
-    assert "--repetitions" not in out
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_how_to_keep_an_experiment_is_said_only_where_it_has_a_report(
-    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, stored: bool
-) -> None:
-    over = outcome(limited, 1.1, 0.2)
-    if not stored:
-        over |= {"state": "Failed"}
-        del over["resultsConfigMap"]
-    demo.statuses = [limited, over]
-    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
-    assert "--again --repetitions 20" in out
-    assert ("to keep it:" in out) is stored
-
-
-def test_nothing_is_advised_of_an_experiment_on_an_earlier_run(
-    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
-) -> None:
-    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
-    call(laptime, kubeconfig, "--server", "fastapi")
-    demo.objects[EXPERIMENT]["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
-    demo.statuses = [limited, outcome(limited, 1.1, 0.2)]
-    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
-    assert "It is about an earlier run named demo" in out
-    assert "--again --repetitions" not in out
-
-
     assert "otherwise than the run" not in said()
     experiment["status"]["images"] = {**images, "generator": "x:2"}
     assert "otherwise than the run: images of another version of Laptime" in said()

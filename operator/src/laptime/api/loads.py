@@ -27,6 +27,8 @@ _CONNECT_KEEPS_ALIVE = rule(
 
 _CONNECT_SECONDS = 0.002
 _MOST_CONNECT_SECONDS = 2.0
+MAX_CONNECTIONS = 10_000
+"""Most connections of a closed load."""
 MAX_USERS = 60_000
 """Most requests of a load under way at once."""
 
@@ -63,7 +65,7 @@ class ClosedLoad(Model):
             _CONNECT_KEEPS_ALIVE,
         )
     )
-    connections: int = Field(description="Concurrent connections.", ge=1, le=10000)
+    connections: int = Field(description="Concurrent connections.", ge=1, le=MAX_CONNECTIONS)
     requests: int | None = Field(
         None,
         description="Requests in all, warm-up not counted. A trial may wait for their answers for "

@@ -606,13 +606,14 @@ class Cluster:
             if one["metadata"]["labels"].get(COMPONENT_LABEL) == Component.ANSWERS
         )
 
-    def resizes_pods(self) -> bool:
-        """Return whether the CPU of a pod can be changed while it runs; True where nobody says."""
+    def resizes_pods(self) -> bool | None:
+        """Return whether the CPU of a pod can be changed while it runs; None where nobody says."""
         try:
             found: Any = self._answer(self._documents.ask("GET", "/api/v1/"))
         except _UNTOLD:
-            return True
-        return any(one["name"] == "pods/resize" for one in found["resources"])
+            return None
+        listed = found.get("resources") if isinstance(found, dict) else None
+        return any(one["name"] == "pods/resize" for one in listed) if listed else None
 
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,7 +47,6 @@ _SUFFIX = "-explain"
 _HASHED = 6
 _MORE = 4
 """How many times as many repetitions are asked for where that many decided nothing."""
-_TOO_OLD = "the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
 
 
 def explain(
@@ -85,7 +84,7 @@ def explain(
 
     console = progress_console(output)
     there = _name(name, chosen)
-    impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
+    resizes = cluster.resizes_pods()
     before = cluster.run(run.namespace, there)
     if before is not None and not before.deleting:
         _no_strangers(cluster, before, run, chosen)
@@ -96,7 +95,7 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             over = followed(cluster, before, output)
-            raise typer.Exit(_show(cluster, run, over, impossible, output))
+            raise typer.Exit(_show(cluster, run, over, resizes, output))
     results = run.status.results or []
     tries, loads = list(more or []), [one.name for one in spec.loads]
     left_out: list[str] = []
@@ -106,7 +105,7 @@ def explain(
         if not tries:
             loads = [one.name for one in before.spec.loads]
             tries, left_out = _tried_by(before.spec, spec, chosen, results)
-    tried, not_tried = _experiment(spec, results, chosen, tries, loads, impossible, repetitions)
+    tried, not_tried = _experiment(spec, results, chosen, tries, loads, resizes, repetitions)
     if before is not None and not before.deleting:
         if not before.over:
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
@@ -118,7 +117,7 @@ def explain(
     manifest = _manifest(there, run, tried)
     known = before.uid if before is not None else ""
     over = measured(cluster, run.namespace, manifest, again, output, replaces=known)
-    raise typer.Exit(_show(cluster, run, over, impossible, output))
+    raise typer.Exit(_show(cluster, run, over, resizes, output))
 
 
 def _name(run: str, server: str) -> str:
@@ -175,14 +174,15 @@ def _experiment(
     name: str,
     more: Sequence[Resource],
     loads: Sequence[str],
-    impossible: Mapping[Resource, str],
+    resizes: bool | None,
     repetitions: int | None,
 ) -> tuple[Experiment, list[str]]:
     """Return the experiment, and why some of what is suspected is not in it.
 
-    `impossible` is what this cluster cannot give more of, and why.
+    What a cluster `resizes` for all anybody knows (None) is tried where it was asked for.
     """
     from laptime.analysis.explained import in_vain
+    from laptime.analysis.suspects import TOO_OLD
     from laptime.plan.experiments import NothingToTryError, changeable, experiment
 
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
@@ -194,12 +194,12 @@ def _experiment(
         chosen, not_tried = list(dict.fromkeys(more)), list(vain.values())
         if not loads:
             raise NothingToTryError("; ".join(not_tried))
-        asked_in_vain = [why for one, why in impossible.items() if one in chosen]
-        if asked_in_vain:
+        asked_in_vain = [f"{one}: {TOO_OLD}" for one in TIER_CPU if one in chosen]
+        if asked_in_vain and resizes is False:
             raise NothingToTryError("; ".join(asked_in_vain))
         if not chosen:
             its_rows = [row for row in its_rows if row.load in loads]
-            chosen, loads, others = _suspected(spec, server, its_rows, impossible, not_tried)
+            chosen, loads, others = _suspected(spec, server, its_rows, resizes, not_tried)
             not_tried += others
         return experiment(spec, name, chosen, loads, made), not_tried
     except NothingToTryError as error:
@@ -210,7 +210,7 @@ def _suspected(
     spec: BenchmarkRunSpec,
     server: Server,
     rows: Sequence[ResultRow],
-    impossible: Mapping[Resource, str],
+    resizes: bool | None,
     vain: Sequence[str],
 ) -> tuple[list[Resource], list[str], list[str]]:
     """Return what is to be tried, under which loads, those that it may limit, and why not more.
@@ -220,7 +220,7 @@ def _suspected(
     from laptime.analysis.suspects import suspects
     from laptime.plan.experiments import MOST_CANDIDATES, NothingToTryError
 
-    found = suspects(spec, server, rows, impossible)
+    found = suspects(spec, server, rows, resizes)
     if not any(found.by_load.values()):
         raise Mistake("\n".join([*vain, _nothing(spec, server.name, rows)]))
     not_tried = [one.why for one in found.not_to_be_had]
@@ -239,23 +239,24 @@ def _nothing(spec: BenchmarkRunSpec, name: str, rows: Sequence[ResultRow]) -> st
     from laptime.api.results import Validity
 
     choices = f"Write --more with what to try: {', '.join(Resource)}"
-    by_load = {row.load: row.limited_by.cause for row in rows if row.limited_by is not None}
-    causes = list(dict.fromkeys(by_load.values()))
+    found = {row.load: row.limited_by for row in rows if row.limited_by is not None}
+    causes = list(dict.fromkeys(one.cause for one in found.values()))
+    itself = [(load, one) for load, one in found.items() if one.cause is Cause.OFFERED_LOAD]
+    said = [why for load, one in itself if (why := load_itself(spec.load(load), one)) is not None]
+    of_load = f"Of {name} itself nothing is suspected: {'; '.join(said)}\n" if said else ""
     known = [one for one in causes if one not in (Cause.UNKNOWN, Cause.OFFERED_LOAD)]
     if known:
         return (
             f"What limited {name} lies outside of it "
             f"({', '.join(wording.cause(one) for one in known)}), and all servers of a run share "
             "that. Change it in the topology, the loads or the nodes of a second run, and compare "
-            f"both:  {program_name()} compare BEFORE AFTER\nOr: {choices}"
+            f"both:  {program_name()} compare BEFORE AFTER\n{of_load}Or: {choices}"
         )
+    if of_load:
+        return f"{of_load}Or: {choices}"
     if Cause.UNKNOWN in causes:
         return f"What limited {name} is not known. {choices}"
     if causes:
-        loads = [spec.load(one) for one in by_load]
-        said = [why for one in loads if (why := load_itself(one)) is not None]
-        if said:
-            return f"Nothing of {name} was full: {'; '.join(said)}\nOr: {choices}"
         return f"Nothing limited {name}: all that was sent was answered in time. {choices}"
     invalid = next((one for one in rows if one.validity is Validity.INVALID), None)
     if invalid is not None:
@@ -317,7 +318,7 @@ def _show(
     cluster: Cluster,
     run: Run,
     over: Run,
-    impossible: Mapping[Resource, str],
+    resizes: bool | None,
     output: Output,
 ) -> int:
     from laptime.analysis.explained import explained
@@ -336,7 +337,7 @@ def _show(
     )
     other_run = over.explains != run.uid
     otherwise = besides(run.spec, over.spec) if run.spec and over.spec else ""
-    suspected = _suspects(run, over, impossible)
+    suspected = _suspects(run, over, found, resizes)
     code = 0 if over.status.state is State.SUCCEEDED else 1
     if output is not Output.TABLE:
         document = {
@@ -357,7 +358,7 @@ def _show(
     print_all([*result_lines(over, console), _table(found, suspected.not_to_be_had)], console)
     for one in suspected.not_to_be_had:
         # A sentence or two, for which a column is too narrow.
-        line = f"Not to be had here: {one.why}"
+        line = f"{one.finding.capitalize()}: {one.why}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if otherwise:
         console.print(f"Otherwise than in {run.name}: {otherwise}.", highlight=False, markup=False)
@@ -375,12 +376,12 @@ def _show(
     return code
 
 
-def _suspects(run: Run, over: Run, impossible: Mapping[Resource, str]) -> Suspects:
+def _suspects(run: Run, over: Run, found: Sequence[Explained], resizes: bool | None) -> Suspects:
     """Return what the run suspects of the server of an experiment, but for what that tried.
 
     Nothing where it is about an earlier run, in which something else may have been suspected.
     """
-    from laptime.analysis.explained import in_vain
+    from laptime.analysis.explained import Finding, in_vain
     from laptime.analysis.suspects import Suspects, suspects
     from laptime.plan.experiments import tried
 
@@ -391,7 +392,8 @@ def _suspects(run: Run, over: Run, impossible: Mapping[Resource, str]) -> Suspec
     rows = [row for row in run.status.results or [] if row.server == name and not in_vain(row)]
     if server is None:
         return Suspects({}, (), ())
-    return suspects(run.spec, server, rows, impossible).but_for(tried(over.spec))
+    confirmed = {one.load for one in found if one.finding is Finding.CONFIRMED}
+    return suspects(run.spec, server, rows, resizes).but_for(tried(over.spec), confirmed)
 
 
 def _goes_on(
@@ -468,7 +470,7 @@ def _table(found: Sequence[Explained], without: Sequence[NotToBeHad]) -> Table:
     from rich.text import Text
 
     from laptime.analysis import wording
-    from laptime.analysis.explained import Finding, gain_of
+    from laptime.analysis.explained import gain_of
     from laptime.api.causes import Cause
 
     table = Table(
@@ -483,6 +485,6 @@ def _table(found: Sequence[Explained], without: Sequence[NotToBeHad]) -> Table:
     for it in without:
         named = it.candidate
         what = wording.cause(named) if isinstance(named, Cause) else str(named)
-        cells = (", ".join(it.loads), what, "-", str(Finding.NOT_TO_BE_HAD), "-", "")
+        cells = (", ".join(it.loads), what, "-", str(it.finding), "-", "")
         table.add_row(*map(Text, cells))
     return table
