@@ -76,7 +76,7 @@ def smallest_detectable(
     t(80 %), with n - 1 degrees of freedom (H. S. Bloom, Minimum Detectable Effects, Evaluation
     Review 19(5), 1995); the interval's half-width is the standard error times t(97.5 %), whichever
     way it was found. A claim may be wrong in the share `errors` of runs. `within` is what the
-    figures leave open (a logarithm): a claim asks for more than that, too. Never less than what
+    figures leave open (a logarithm): a claim asks for more than that, too, and for more than what
     counts as a difference.
     """
     if len(logs) < 2:
@@ -86,5 +86,5 @@ def smallest_detectable(
     claimed = student_quantile(degrees, 0.5 + claim_confidence(len(logs), errors=errors) / 2)
     shown = student_quantile(degrees, 0.5 + CONFIDENCE / 2)
     error = half / shown
-    needed = max(claimed * error, within) + student_quantile(degrees, POWER) * error
-    return max(math.expm1(needed), NOTICEABLE_RATIO - 1)
+    asked = max(claimed * error, within, math.log(NOTICEABLE_RATIO))
+    return math.expm1(asked + student_quantile(degrees, POWER) * error)

@@ -76,14 +76,16 @@ def found_from(deviation: float, spec: BenchmarkRunSpec, repetitions: int) -> fl
     """Return the smallest difference that a run finds in so many repetitions, as a share.
 
     In four of five such runs, between two servers that are as noisy as `deviation` says (see
-    above), with the bound that so many servers ask for. None for one repetition, or one server.
+    above), with the bound that so many servers ask for, and noticeable. None for one repetition,
+    or one server.
     """
     servers = sum(one.name != spec.control_name for one in spec.servers)
     if servers < 2 or repetitions < 2:
         return None
     error = deviation / math.sqrt(repetitions)
-    needed = errors_needed(servers, repetitions, looks_of(spec).errors(repetitions))
-    return max(math.expm1(needed * error), NOTICEABLE_RATIO - 1)
+    asked = critical(servers, repetitions, looks_of(spec).errors(repetitions)) * error
+    of_power = student_quantile(repetitions - 1, POWER) * error
+    return math.expm1(max(asked, math.log(NOTICEABLE_RATIO)) + of_power)
 
 
 def errors_needed(servers: int, repetitions: int, errors: float) -> float:
