@@ -13,7 +13,6 @@ from laptime_dashboards.panel_defaults import (
     NO_END,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
-    WRAPPED,
     Column,
     coloured_words,
     rows,
@@ -63,7 +62,7 @@ def answers() -> table.Panel:
         f"{OF_RESPONSE_TIMES}",
         "there is no such run, or the operator is not scraped",
         [
-            Column("Run", label="run", width=170, more={**link_to_run(), **WRAPPED}),
+            Column("Run", label="run", width=170, more=link_to_run()),
             Column("Namespace", label="namespace", width=110),
             Column("State", label="state", width=95, more=coloured_words(STATES)),
             Column(
@@ -72,8 +71,8 @@ def answers() -> table.Panel:
                 width=80,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Factor", label="factor", width=130, more=WRAPPED),
-            Column("Verdict", label="verdict", more=WRAPPED),
+            Column("Factor", label="factor", width=130),
+            Column("Verdict", label="verdict", longest=True),
             Column(
                 "",
                 expr=f'max by ({labels}) (laptime_run_info{{{_RUNS},scenario="$scenario"}})',
@@ -105,10 +104,10 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
     columns are in sight.
     """
     columns = [
-        Column("Server", label="server", width=105, more=WRAPPED),
+        Column("Server", label="server", width=100),
         Column("Load", label="load", width=75),
-        Column("Run", label="run", more={**link_to_run(), **WRAPPED}),
-        Column("Namespace", label="namespace", width=80, more=WRAPPED),
+        Column("Run", label="run", longest=True, more=link_to_run()),
+        Column("Namespace", label="namespace", width=75),
     ]
     rate, factor = "laptime_result_requests_per_second", "laptime_result_factor"
     for title, short, metric, unit, decimals in (
@@ -118,7 +117,7 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
         for bound, name, width in (
             ("estimate", title, 80),
             ("low", f"low {short}", 80),
-            ("high", f"high {short}", 85),
+            ("high", f"high {short}", 84),
         ):
             selector = f'{runs},bound="{bound}"'
             expr = f"max by ({_ROW}) ({metric}{{{selector}}}){among}"
@@ -138,7 +137,7 @@ def interval_columns(runs: str, among: str = "") -> list[Column]:
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}}){among}"
     return [
         *columns,
-        Column("Validity", label="validity", width=75, more=coloured_words(VALIDITIES)),
+        Column("Validity", label="validity", width=70, more=coloured_words(VALIDITIES)),
         Column("", expr=state),
     ]
 
@@ -161,9 +160,9 @@ def table_of_what_ran(runs: str, among: str = "") -> table.Panel:
             Column("Server", label="server", width=130),
             Column("Run", label="run", width=160),
             Column("Namespace", label="namespace", width=100),
-            Column("Image", label="image", more=WRAPPED),
-            Column("Digest", label="digest", width=200, more=WRAPPED),
-            Column("Nodes", label="nodes", width=200, more=WRAPPED),
+            Column("Image", label="image"),
+            Column("Digest", label="digest", width=200),
+            Column("Nodes", label="nodes", width=200, longest=True),
             Column(
                 "",
                 expr="max by (namespace, run, server, image, digest, nodes)"

@@ -29,8 +29,12 @@ OPERATOR_STEP = "5s"
 FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
 """Widths of panels. A third is 430 px on a screen of 1366 px, the least that a legend fits in."""
 
-WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wrapText": True}
-"""Of a column with names or sentences. Newer Grafanas read the second of the two."""
+_WRAPPED = {"custom.wrapText": True}
+"""Of a column with names or sentences."""
+
+_LONGEST = {"custom.cellOptions": {"type": "auto", "wrapText": True}}
+"""Of one column of a table. Grafanas before 12.2 read this alone: they wrap what does not fit, and
+make a row as high as the text needs that it has in the last column with this, hidden or not."""
 
 HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 """Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two."""
@@ -355,6 +359,7 @@ class Column:
         label: str | None = None,
         expr: str | None = None,
         number: bool = False,
+        longest: bool = False,
         unit: str | None = None,
         decimals: int | None = None,
         width: int | None = None,
@@ -363,18 +368,21 @@ class Column:
         """With `number` a label is sorted as one: 10 comes after 9.
 
         Names and sentences are wrapped; words with a colour are known, and their columns as wide.
+        `longest` is the one of a table whose text needs the most lines: older Grafanas make rows
+        as high as that.
         """
         self.title = title
         self.number = number
         self.label = label
         self.expr = expr
-        named = label is not None and "custom.cellOptions" not in (more or {})
+        named = label is not None and not number and "custom.cellOptions" not in (more or {})
         wanted: dict[str, object | None] = {
             "unit": unit,
             "decimals": decimals,
             "custom.width": width,
             "noValue": EMPTY,
-            **(WRAPPED if named else {}),
+            **(_WRAPPED if named else {}),
+            **(_LONGEST if longest else {}),
             **(more or {}),
         }
         self.properties = {key: value for key, value in wanted.items() if value is not None}

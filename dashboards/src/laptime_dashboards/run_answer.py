@@ -76,7 +76,7 @@ def verdict() -> table.Panel:
         "the run is not over, the time range ends before the operator has told of its end, "
         f"{NOT_TOLD}",
         [
-            Column("Verdict", label="verdict"),
+            Column("Verdict", label="verdict", longest=True),
             Column(
                 "Validity",
                 label="validity",
@@ -240,7 +240,7 @@ def limits() -> table.Panel:
                 width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Doubts", label="doubts", width=300),
+            Column("Doubts", label="doubts", width=300, longest=True),
             Column(
                 "",
                 expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",

@@ -35,7 +35,7 @@ def table_of_results() -> table.Panel:
             # On a screen of 1366 px all of them are in sight.
             Column("Load", label="load", width=80),
             _row_value("Rank", "laptime_result_rank", decimals=0, width=75),
-            Column("Server", label="server"),
+            Column("Server", label="server", longest=True),
             _estimate("Requests/s", "laptime_result_requests_per_second"),
             _estimate("Factor", "laptime_result_factor"),
             _latency("p50", "0.5"),
@@ -73,7 +73,7 @@ def ties() -> table.Panel:
             Column("Load", label="load", width=90),
             Column("Compared by", label="compared_by", width=110),
             Column("Servers", label="servers", width=220),
-            Column("What would tell them apart", label="cost"),
+            Column("What would tell them apart", label="cost", longest=True),
             Column(
                 "",
                 expr="max by (load, servers, compared_by, cost) "
@@ -96,7 +96,7 @@ def trials() -> table.Panel:
         "no trial is over, the time range ends after the operator began anew or had 500 newer "
         f"trials to tell of (a click on the run in Runs shows its own time), {NOT_TOLD}",
         [
-            Column("Trial", label="trial"),
+            Column("Trial", label="trial", longest=True),
             Column("Server", label="server", width=130),
             Column("Load", label="load", width=90),
             Column("Repetition", label="repetition", width=90),

@@ -39,7 +39,7 @@ def objectives() -> table.Panel:
                 width=90,
                 more=coloured_words(OBJECTIVES),
             ),
-            Column("Measured", label="measured"),
+            Column("Measured", label="measured", longest=True),
             Column("", expr=asked),
         ],
         joined=False,
@@ -64,7 +64,7 @@ def checks() -> table.Panel:
         f"{_NO_SCRIPT}; or the script has no checks",
         [
             *_row_labels(),
-            Column("Check", label="check"),
+            Column("Check", label="check", longest=True),
             Column("Passed", expr=passed, unit="locale", decimals=0, width=110),
             Column("Failed", expr=failed, unit="locale", decimals=0, width=110),
             Column("Rate", expr=rate, unit="percentunit", decimals=4, width=90),
@@ -87,7 +87,7 @@ def iterations() -> table.Panel:
         _NO_SCRIPT,
         [
             Column("Load", label="load", width=90),
-            Column("Server", label="server"),
+            Column("Server", label="server", longest=True),
             Column("Ended", expr=ended, unit="locale", decimals=0, width=110),
             Column("Dropped", expr=dropped, unit="locale", decimals=0, width=110),
             *_interval("Rate/s", "value", 'metric="iterations"', "server, load"),
@@ -109,7 +109,7 @@ def metrics() -> table.Panel:
         _NO_SCRIPT,
         [
             *_row_labels(),
-            Column("Metric", label="metric"),
+            Column("Metric", label="metric", longest=True),
             Column("Figure", label="figure", width=70),
             Column("Unit", label="unit", width=60),
             *_interval("Value", "value", 'metric!="iterations"', labels),

@@ -267,7 +267,7 @@ def isolation() -> table.Panel:
                 width=100,
                 more=coloured_words(ISOLATION),
             ),
-            Column("Why", label="why", more={"mappings": _without_the_word()}),
+            Column("Why", label="why", longest=True, more={"mappings": _without_the_word()}),
             Column("", expr=f"max by (isolation, why) ({series})"),
         ],
         joined=False,

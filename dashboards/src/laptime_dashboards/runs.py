@@ -127,7 +127,7 @@ def all_runs() -> table.Panel:
                 width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Verdict", label="verdict"),
+            Column("Verdict", label="verdict", longest=True),
             Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
             Column("Fastest", label="fastest", width=100),
             Column("Factor", label="factor", width=95),

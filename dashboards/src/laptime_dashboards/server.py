@@ -8,7 +8,6 @@ from laptime_dashboards.compare import interval_columns, table_of_what_ran
 from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
 from laptime_dashboards.panel_defaults import (
     OF_RESPONSE_TIMES,
-    WRAPPED,
     Column,
     rows,
     sorted_by,
@@ -43,7 +42,7 @@ def history() -> table.Panel:
         "no known run has a result of such a server, or the operator is not scraped",
         [
             *interval_columns(_SERVER),
-            Column("Created", expr=created, unit="dateTimeAsIso", width=100, more=WRAPPED),
+            Column("Created", expr=created, unit="time:YYYY-MM-DD HH:mm", width=125),
         ],
         height=14,
     ).sort_by([sorted_by("Created", newest_first=True), sorted_by("Server")])
