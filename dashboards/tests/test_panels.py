@@ -922,6 +922,13 @@ def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
     assert "twice the highest estimate" in panel["description"]
 
 
+def test_an_end_of_a_factor_is_never_cut_on_the_other_side_of_1() -> None:
+    """Twice the highest of the chosen servers may lie below 1; of all the baseline is one."""
+    expr = QUERIES["laptime-run: Factor against the baseline B"]
+    cut = expr.partition(", 2 * scalar(")[2]
+    assert cut == 'max(laptime_result_factor{namespace="$namespace",run="$run",bound="estimate"})))'
+
+
 def test_the_time_left_is_told_to_the_second() -> None:
     assert PANELS["laptime-run: Time left"]["fieldConfig"]["defaults"]["unit"] == "dthms"
     (rule,) = (
@@ -1308,15 +1315,21 @@ def test_the_picture_of_factors_has_a_line_at_1() -> None:
     assert expr.endswith(', "server", "=1", "", "")')
     line = at_first("=1", "undefined")
     last = {}
-    for key in ("custom.show", "custom.hideFrom", "color", "custom.lineStyle"):
+    for key in ("custom.pointSize.fixed", "custom.hideFrom", "color", "custom.lineStyle"):
         found = [value for rule, value in rules_of(name, key) if rule.search(line)]
         last[key] = found[-1]
-    assert last["custom.show"] == "lines"
+    # Where one row is drawn it is a point, which lines alone would not show.
+    assert PANELS[name]["fieldConfig"]["defaults"]["custom"]["show"] == "points+lines"
+    assert rules_of(name, "custom.show") == []
+    # Smaller than those of servers.
+    assert 0 < last["custom.pointSize.fixed"] < 5
     assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
     assert last["color"]["fixedColor"] not in SERVER_COLORS
     assert last["custom.lineStyle"]["fill"] == "dash"
-    assert not any(rule.search(at_first("one", 1)) for rule, _ in rules_of(name, "custom.show"))
-    assert "The broken line is at 1" in PANELS[name]["description"]
+    assert not any(
+        rule.search(at_first("one", 1)) for rule, _ in rules_of(name, "custom.pointSize.fixed")
+    )
+    assert "The broken line (of one row alone a grey point) is at 1" in PANELS[name]["description"]
 
 
 def test_servers_that_share_a_rank_say_so_in_the_picture_of_factors() -> None:

@@ -163,8 +163,9 @@ def factors() -> xychart.Panel:
     return _intervals(
         "Factor against the baseline",
         "Each line is the 95 % interval of a server's throughput, or response time where the rate "
-        "is fixed, divided by the baseline's, with the estimate in it. The broken line is at 1: an "
-        "interval over it says that no difference from the baseline was found. (=2) after names: "
+        "is fixed, divided by the baseline's, with the estimate in it. The broken line (of one row "
+        "alone a grey point) is at 1: an interval over it says that no difference from the "
+        "baseline was found. (=2) after names: "
         "they share rank 2, so they are not told apart; Ties has the pairs of a run that is over, "
         "of other ranks too. Below two repetitions there is only the estimate. "
         f"{_NO_END} {_GOES_ON}",
@@ -272,7 +273,9 @@ def _intervals(
 
     A `compared` one has a line at 1, and the rank beside the names of servers that share one.
     """
-    estimates = f'{metric}{{{ROW},bound="estimate"}}'
+    # Of those that are chosen it may lie below 1, and an end above 1 that is cut there would seem
+    # to be below. The baseline, whose factor is 1, is one of all servers of the run.
+    estimates = f'{metric}{{{RUN if compared else ROW},bound="estimate"}}'
     # Of two repetitions an interval can be so wide that all others would be dots beside it.
     most = f"2 * scalar(max({estimates}))"
     series = f"{metric}{{{ROW}}}"
@@ -280,7 +283,8 @@ def _intervals(
     panel = _lines(title, description, series, "bound", name, unit, most=most, more=more)
     if compared:
         broken = {"fill": "dash", "dash": [4, 4]}
-        line = {"custom.show": "lines", "custom.lineWidth": 1, "custom.lineStyle": broken}
+        # Of one row it is a point, and a line of one point is nothing.
+        line = {"custom.pointSize.fixed": 4, "custom.lineWidth": 1, "custom.lineStyle": broken}
         grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
         unnamed = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
         properties = [_property(key, one) for key, one in {**line, **grey, **unnamed}.items()]
