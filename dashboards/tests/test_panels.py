@@ -568,6 +568,18 @@ def test_runs_tell_which_server_is_fastest_beside_its_factor() -> None:
     assert "fastest" in QUERIES["laptime-runs: All runs A"].partition(")")[0]
 
 
+def test_no_server_is_called_fastest_before_there_is_a_verdict() -> None:
+    """It is the one that leads so far, which the next trial may change."""
+    expr = QUERIES["laptime-runs: All runs A"]
+    over, _, going_on = expr.partition(" or ")
+    assert re.fullmatch(r'max by \(.*, fastest\) \(laptime_run_info\{verdict!=""\}\)', over)
+    assert re.fullmatch(r'max by \(.*\) \(laptime_run_info\{verdict=""\}\)', going_on)
+    assert "fastest" not in going_on
+    description = PANELS["laptime-runs: All runs"]["description"]
+    assert "Fastest, when the run is over: as in the verdict" in description
+    assert "several are not told apart" in description
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) -> None:
     """A panel of figures makes its text as small as it must be; one of names says nothing."""

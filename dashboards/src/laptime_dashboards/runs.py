@@ -107,12 +107,19 @@ def all_runs() -> table.Panel:
         "&var-scenario=${__data.fields.Scenario}"
         "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}"
     )
-    labels = "scenario, state, validity, verdict, fastest, factor"
+    labels = f"{run}, scenario, state, validity, verdict, factor"
+    # Who leads while a run goes on is no finding: that waits for the verdict, as the factor does.
+    info = (
+        f'max by ({labels}, fastest) (laptime_run_info{{verdict!=""}})'
+        f' or max by ({labels}) (laptime_run_info{{verdict=""}})'
+    )
     return rows(
         "All runs",
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
         "time, up to now while it goes on. A run is as valid as its least valid row. Trials: "
-        "how many are over, and how many measured nothing. The factor is that of the fastest "
+        "how many are over, and how many measured nothing. Fastest, when the run is over: as in "
+        "the verdict, by the first figure that its loads are compared by; several are not told "
+        "apart. The factor is that of the fastest "
         "server against the baseline: the verdict's, with its 95 % interval where it is of one "
         "load. Where several are fastest it is empty: each has its own in its run. "
         f"{OF_RESPONSE_TIMES}",
@@ -128,7 +135,7 @@ def all_runs() -> table.Panel:
                 more=coloured_words(VALIDITIES),
             ),
             Column("Verdict", label="verdict", longest=True),
-            Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
+            Column("", expr=info),
             Column("Fastest", label="fastest", width=100),
             Column("Factor", label="factor", width=95),
             Column(
