@@ -1064,7 +1064,7 @@ def test_a_run_without_an_estimate_is_not_told_to_be_a_fault_of_scraping() -> No
 OF_THE_OPERATOR = [
     name
     for name, panel in PANELS.items()
-    if name.startswith("laptime-run: ")
+    if name.startswith(("laptime-run: ", "laptime-compare: ", "laptime-server: "))
     and all(
         re.match("laptime_(run|result|trial)_", metric)
         for target in panel["targets"]
@@ -1080,6 +1080,29 @@ def test_a_run_of_which_the_operator_says_nothing_may_be_gone_or_too_old(name: s
     assert re.search(r"\bgone\b", text)
     assert f"newest {run_metrics.MOST_RUNS}" in text
     assert re.search("operator (is )?not scraped", text)
+
+
+ROOM = {
+    r"laptime_result_tie": f"{run_metrics.MOST_TIES} ties",
+    r"laptime_result_objective": f"{run_metrics.MOST_OBJECTIVES} objectives",
+    r"laptime_result_check_\w+": f"{run_metrics.MOST_CHECKS} checks",
+    r"laptime_result_script_\w+": f"{run_metrics.MOST_METRICS} metrics",
+    r"laptime_trial_\w+": f"{run_metrics.MOST_TRIALS} newer trials",
+    r"laptime_result_\w+": f"{run_metrics.MOST_ROWS} rows",
+}
+"""Of which metrics there is how much over all runs; the first that fits."""
+
+
+@pytest.mark.parametrize("name", OF_THE_OPERATOR)
+def test_a_run_may_have_no_room_left_by_newer_ones(name: str) -> None:
+    """What is shown of all runs is bounded, and one of the newest 50 may find nothing left."""
+    asked = {metric for one in PANELS[name]["targets"] for metric in metric_names(one["expr"])}
+    found = {
+        next((room for form, room in ROOM.items() if re.fullmatch(form, metric)), None)
+        for metric in asked
+    }
+    text = PANELS[name]["fieldConfig"]["defaults"]["noValue"]
+    assert {room for room in found if room and room not in text} == set()
 
 
 def test_every_part_of_the_answer_is_of_the_operator() -> None:

@@ -11,10 +11,12 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_UNIT,
     FAILED,
     NO_END,
+    NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     Column,
     coloured_words,
+    not_told,
     rows,
     sorted_by,
 )
@@ -25,7 +27,7 @@ _OF_SCENARIO = (
     f'max by (namespace, run) (laptime_run_info{{{_RUNS},scenario="$scenario"}})'
 )
 """In each namespace runs may have the same names, and be of something else."""
-_NONE = "none of these runs has a result yet, or the operator is not scraped"
+_NONE = f"none of these runs has a result yet, {not_told('the 500 rows')}"
 _ROW = "namespace, run, server, load"
 
 
@@ -60,7 +62,7 @@ def answers() -> table.Panel:
         "What each run came to. Compare the factors: each is against the baseline of its own run, "
         "measured at the same time on the same nodes. Where several are fastest there is none. "
         f"{OF_RESPONSE_TIMES}",
-        "there is no such run, or the operator is not scraped",
+        f"there is no such run, {NOT_TOLD}",
         [
             Column("Run", label="run", width=170, more=link_to_run()),
             Column("Namespace", label="namespace", width=110),
@@ -155,7 +157,7 @@ def table_of_what_ran(runs: str, among: str = "") -> table.Panel:
         "digests are two images, though the tag is the same, unless one of them was loaded into "
         "its node: that has another digest than one that was pulled. No digest: nobody told. Nodes "
         "are those of trials, which the operator tells until it begins anew after the run.",
-        "no server of these runs was started yet, or the operator is not scraped",
+        f"no server of these runs was started yet, {NOT_TOLD}",
         [
             Column("Server", label="server", width=130),
             Column("Run", label="run", width=160),

@@ -42,7 +42,8 @@ HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 
-NOT_TOLD = "the run is gone or not among the newest 50, or the operator is not scraped"
+_GONE, _SILENT = "the run is gone or not among the newest 50", "or the operator is not scraped"
+NOT_TOLD = f"{_GONE}, {_SILENT}"
 """Why the operator may say nothing of a run: the end of a list of reasons."""
 
 THREE_DIGITS = "none"
@@ -121,6 +122,11 @@ def newest(expr: str, legend: str = "", *, ref: str = "A") -> prometheus.Dataque
         .ref_id(ref)
         .instant()
     )
+
+
+def not_told(room: str) -> str:
+    """Return the same of what it tells so much of at most, over all runs, as `the 500 rows`."""
+    return f"{_GONE}, newer runs have taken {room}, {_SILENT}"
 
 
 def absent(why: str) -> str:

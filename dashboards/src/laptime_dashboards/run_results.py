@@ -14,6 +14,7 @@ from laptime_dashboards.panel_defaults import (
     THREE_DIGITS,
     Column,
     coloured_words,
+    not_told,
     rows,
     sorted_by,
 )
@@ -68,7 +69,8 @@ def ties() -> table.Panel:
         "Ties",
         "Servers that a load does not tell apart when the run is over, and about how many "
         "repetitions more would do it, by the noise of this run: at most 20, the cheapest.",
-        f"no tie is known: all servers are told apart, the run is not over, {NOT_TOLD}",
+        "no tie is known: all servers are told apart, the run is not over, "
+        f"{not_told('the 200 ties')}",
         [
             Column("Load", label="load", width=90),
             Column("Compared by", label="compared_by", width=110),

@@ -9,16 +9,17 @@ from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FULL,
-    NOT_TOLD,
     THREE_DIGITS,
     Column,
     coloured_words,
+    not_told,
     rows,
     sorted_by,
 )
 from laptime_dashboards.selectors import ROW
 
-_NO_SCRIPT = f"no load of the run is a script, none of its trials was measured, {NOT_TOLD}"
+_NO_SCRIPT = "no load of the run is a script, none of its trials was measured"
+_NO_METRIC = f"{_NO_SCRIPT}, {not_told('the 500 rows or the 200 metrics')}"
 
 
 def objectives() -> table.Panel:
@@ -29,7 +30,8 @@ def objectives() -> table.Panel:
         "What came of each objective of the run and each threshold of a script; when the run is "
         "over, with what was measured and its 95 % interval. Not known: the figures do not say it "
         "for sure.",
-        f"the run has none, none of its trials was measured, {NOT_TOLD}",
+        "the run has none, none of its trials was measured, "
+        f"{not_told('the 500 objectives and thresholds')}",
         [
             *_row_labels(),
             Column("Bound", label="bound"),
@@ -61,7 +63,7 @@ def checks() -> table.Panel:
         "Checks of scripts",
         "How often each check held and how often it did not, in all repetitions. One that fails in "
         "more than 1 % of its answers makes the row invalid.",
-        f"{_NO_SCRIPT}; or the script has no checks",
+        f"{_NO_SCRIPT}, the script has no checks, {not_told('the 500 rows or the 500 checks')}",
         [
             *_row_labels(),
             Column("Check", label="check", longest=True),
@@ -84,7 +86,7 @@ def iterations() -> table.Panel:
         "Iterations of scripts",
         "In all repetitions, and of each second with the 95 % interval. Dropped: they were due and "
         "found no VU (maxVUs), so the load was less than the script asks for.",
-        _NO_SCRIPT,
+        _NO_METRIC,
         [
             Column("Load", label="load", width=90),
             Column("Server", label="server", longest=True),
@@ -106,7 +108,7 @@ def metrics() -> table.Panel:
         "Counters (rate: each second), gauges (value), rates and trends under their names in k6 "
         "and in its units, over all repetitions with the 95 % interval, and divided by the "
         "baseline's. The report has more of them.",
-        _NO_SCRIPT,
+        _NO_METRIC,
         [
             *_row_labels(),
             Column("Metric", label="metric", longest=True),

@@ -145,7 +145,7 @@ def complete() -> stat.Panel:
         "nor what another Prometheus lacks.",
         "short",
         "no trial is over yet, nobody asked Prometheus what it has, the time range ends after the "
-        f"operator began anew, {NOT_TOLD}",
+        f"operator began anew or had 500 newer trials to tell of, {NOT_TOLD}",
         [newest(f"count({whole}) - sum({whole})", "trials")],
         limits=[(1, "orange")],
         width=FULL,

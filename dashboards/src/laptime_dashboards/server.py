@@ -9,6 +9,7 @@ from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, sev
 from laptime_dashboards.panel_defaults import (
     OF_RESPONSE_TIMES,
     Column,
+    not_told,
     rows,
     sorted_by,
 )
@@ -39,7 +40,7 @@ def history() -> table.Panel:
         "In each run",
         "Figures with their 95 % intervals, the newest run first. Two runs differ by more than the "
         f"server: by nodes, tiers and images. {OF_RESPONSE_TIMES}",
-        "no known run has a result of such a server, or the operator is not scraped",
+        f"no known run has a result of such a server, {not_told('the 500 rows')}",
         [
             *interval_columns(_SERVER),
             Column("Created", expr=created, unit="time:YYYY-MM-DD HH:mm", width=125),
