@@ -1134,9 +1134,15 @@ def test_the_documents_say_how_many_series_runs_may_take_at_most() -> None:
 
 def test_both_trials_of_a_duet_are_in_its_state() -> None:
     """A panel of figures that reduces takes one of each query."""
-    options = PANELS["laptime-run: State"]["options"]["reduceOptions"]
+    panel = PANELS["laptime-run: State"]
+    options = panel["options"]["reduceOptions"]
     assert options["values"] is True
     assert "limit" not in options or options["limit"] >= 3
+    # Each on one of three lines that share the height.
+    place, size = panel["gridPos"], panel["options"]["text"]["valueSize"]
+    letters = (SCREEN * place["w"] / WIDTH - 40) / (0.5 * size)
+    assert letters >= len("fastapi-16, closed, repetition 3")
+    assert 3 * 1.2 * size <= 38 * place["h"] - 48
 
 
 def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> None:

@@ -53,7 +53,7 @@ _GOES_ON = (
 )
 _NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
 """In a small panel."""
-_TEXT = 16
+_TEXT = 14
 """Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
 _DRAWN = "Drawn"
 """Field of what two queries bring that are drawn alike."""
@@ -61,7 +61,8 @@ _ONE = "=1"
 """In the place of a server: no name of one begins so. One word, as names of lines have to be."""
 _SHARING_A_RANK = SERVER_AND_LOAD.replace("} ", "}(=${__field.labels.rank}) ", 1)
 """What a line is called then; XY charts leave out last words that all names share."""
-_SMALL = 4
+_SMALL, _STATE = 3, 6
+"""Widths of the figures: the trials of a duet have a line each."""
 _LOW = 4
 _HIGH = 6
 """Heights of the figures, of which a verdict needs four lines, and of the pictures: below them, on
@@ -87,7 +88,7 @@ def verdict() -> table.Panel:
             Column("", expr=f"max by (verdict, validity) ({series})"),
         ],
         joined=False,
-        width=FULL - 3 * _SMALL,
+        width=FULL - _STATE - 2 * _SMALL,
         height=_LOW,
         # Room for another line of a sentence; the words say themselves what they are.
     ).show_header(False)
@@ -109,7 +110,7 @@ def state() -> stat.Panel:
             newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
         ],
-        width=_SMALL,
+        width=_STATE,
         height=_LOW,
         text_size=_TEXT,
         labels=["state", "now"],
