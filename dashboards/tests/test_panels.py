@@ -1406,7 +1406,7 @@ def test_a_row_of_a_picture_without_anything_to_draw_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
 def test_points_of_one_colour_differ_in_all_grafanas_that_draw_them(name: str) -> None:
-    """Of one repetition a figure is a point; Grafana 11.1 knows its size and nothing else of it."""
+    """Of one repetition a figure is a point; Grafana 11.1 knows at least the size of it."""
     keys = ("custom.pointSize.fixed", "custom.pointShape", "custom.fillOpacity")
     looks = {}
     for place in range(1, 34):

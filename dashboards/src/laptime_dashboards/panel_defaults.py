@@ -83,7 +83,7 @@ _POINTS: tuple[tuple[str, int, int, int], ...] = (
     ("square", 16, 50, 1),
 )
 """Of the same: shape, size in pixels, how full in percent, and width of the edge in pixels. A
-figure of one repetition is a point alone. Grafana 11.1 knows but the sizes: no two are equal."""
+figure of one repetition is a point alone. All Grafanas know at least the size: no two are equal."""
 
 MOST_SERVERS = 33
 """Of one run: 32 and a control arm."""
