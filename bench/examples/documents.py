@@ -73,14 +73,13 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
         yield "The source has no order of these servers under such a load."
     else:
         yield f"Same order: **{order.agreement}**. {order.text}"
-    evidence = [row for row in rows if row.limited_by is not None]
-    if evidence:
+    limits = [(row.server, row.limited_by) for row in rows if row.limited_by is not None]
+    if limits:
         yield ""
-    for row in evidence:
-        if row.limited_by is not None:
-            cause, evidence = wording.cause(row.limited_by.cause), _plain(row.limited_by.evidence)
-            suspected = "" if row.limited_by.cause is Cause.UNKNOWN else " (suspected)"
-            yield f"- {row.server}, limited by {cause}{suspected}: {evidence}"
+    for server, limit in limits:
+        suspected = "" if limit.cause is Cause.UNKNOWN else " (suspected)"
+        cause = f"{wording.cause(limit.cause)}{suspected}"
+        yield f"- {server}, limited by {cause}: {_plain(limit.evidence)}"
 
 
 def _cells(measured: Measured, row: ResultRow) -> list[str]:
