@@ -7,7 +7,7 @@ import json
 import logging
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -20,9 +20,11 @@ from laptime.kube import KubeError
 from laptime.list_stream import MOST_BYTES
 from laptime.manifests.context import HASH_ANNOTATION, NAME_ANNOTATION, PODS_ANNOTATION, UID_LABEL
 from laptime.manifests.result import (
-    MAX_RUN_PAYLOAD_BYTES,
     PAYLOAD_KEY,
+    READINGS_KEY,
     RESULT_KEY,
+    read_readings,
+    read_result,
     result_config_map,
 )
 from laptime.manifests.undisturbed import ASKED_ANNOTATION
@@ -31,7 +33,7 @@ from laptime.reconcile import observe as observing
 from laptime.reconcile.cache import Room, Watch
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.held import OF_KIND, ONLY_THERE, TARGET, held
-from laptime.reconcile.observe import ResultCache, ResultsTooLarge
+from laptime.reconcile.observe import ResultCache
 from laptime.reconcile.service_view import service_view
 from laptime.reconcile.views import deployment_view, job_view, pod_view
 from tests.manifests.runs import context
@@ -178,7 +180,11 @@ def test_what_generators_printed_fills_no_memory(
     assert len(kept) == 4
     assert now < 5 * MIB
     (said,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert "results of run u: its objects take more than" in said
+    # They are the run's own: nobody else has to be looked for.
+    assert said == (
+        f"results of run u: what its generators printed takes more than {4 * MIB} bytes, and not "
+        "all of it is kept: the rows say whose response times are missing"
+    )
     # What goes makes room, and what never had any makes none.
     cache.forget(cache.known() - kept)
     add("without-room")
@@ -188,36 +194,27 @@ def test_what_generators_printed_fills_no_memory(
     assert cache.payloads["with-room"] == LARGE
 
 
-@pytest.mark.parametrize("more", [[{}] * 20_000, ["x" * 400_000]])
-def test_results_fill_no_memory(more: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observing, "MOST_RESULT_BYTES", 8 * MIB)
+def test_of_the_results_of_two_thousand_trials_all_are_known() -> None:
+    """What is parsed of them has no bound but their number."""
     cache, ctx = ResultCache("u"), context()
+    for number in range(2000):
+        result = RESULT.model_copy(update={"trial": f"t-{number}", "message": "x" * 13_000})
+        cache.add(result.trial, json.loads(json.dumps(result_config_map(ctx, result, ""))), ctx)
+    assert len(cache.known()) == 2000
 
-    def result(trial: str, **data: Any) -> dict[str, Any]:
-        manifest = result_config_map(ctx, RESULT.model_copy(update={"trial": trial}), "")
-        document = json.loads(manifest["data"][RESULT_KEY]) | data
-        return {**manifest, "data": {RESULT_KEY: json.dumps(document)}}
 
-    cache.add("small", result("small"), ctx)
+@pytest.mark.parametrize("key", [RESULT_KEY, READINGS_KEY])
+def test_a_result_of_more_values_than_any_trial_has_is_refused_as_one_that_nobody_can_read(
+    key: str,
+) -> None:
+    """Of 300,000 empty objects even the mistakes have hundreds of MB."""
+    manifest = result_config_map(context(), RESULT, "")
+    manifest["data"] = {key: json.dumps({"lostAttempts": [{}] * 300_000})}
+    read = read_result if key == RESULT_KEY else read_readings
     with traced() as memory:
-        for number in range(9):
-            with suppress(ResultsTooLarge):
-                cache.add(f"t-{number}", result(f"t-{number}", unknown=more), ctx)
-        with pytest.raises(ResultsTooLarge, match="fewer trials, metrics of a script, or names"):
-            cache.add("large", result("large", unknown=more), ctx)
-        now, _ = memory()
-    assert len(cache.known()) < 5
-    assert now < 8 * MIB
-    # Whoever asks again takes no more for it, and what goes makes room.
-    cache.forget(cache.known())
-    for number in range(400):
-        cache.add(f"t-{number}", result(f"t-{number}"), ctx)
-
-
-def test_what_laptime_stores_itself_of_the_largest_run_has_room() -> None:
-    room = Room("", observing.MOST_PAYLOAD_BYTES)
-    share = "x" * (MAX_RUN_PAYLOAD_BYTES // 2000)
-    assert all(room.take(room.size(share)) for _ in range(2000))
+        with pytest.raises(ValueError, match="more than 20000 values"):
+            read(manifest)
+        assert memory()[1] < 40 * MIB
 
 
 def test_an_endless_room_has_room() -> None:

@@ -414,7 +414,7 @@ FEW_ANSWERS = Doubt(
 TIMES_MISSING = Doubt(
     "the response times of {missing:d} of {trials:d} trials are missing",
     "a shorter load, fewer names of requests in a script, or a run of fewer trials: what is too "
-    "large is not stored",
+    "large is not stored, and of one run no more than 128 MiB are kept",
     _NONE, _NONE, _NONE,
 )  # fmt: skip
 # Each figure is as good as it was measured; what is not known is a difference, which has no figure.

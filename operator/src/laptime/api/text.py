@@ -42,6 +42,19 @@ def plain_tree(document: Any) -> Any:
     return document
 
 
+def has_more_values(document: Any, most: int) -> bool:
+    """Return whether JSON-ready data has more than so many values, those of values counted too."""
+    left = [document]
+    while left:
+        one = left.pop()
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        most -= len(inner)
+        if most < 0:
+            return True
+        left.extend(value for value in inner if isinstance(value, dict | list))
+    return False
+
+
 def shown(name: str, most: int = MAX_NAME) -> str:
     """Return a name as `plain` has it, no longer than that."""
     # Of a name of megabytes only what is shown is looked at.

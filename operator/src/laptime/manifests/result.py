@@ -19,7 +19,7 @@ from laptime.api.answers import CheckedAnswer, answers_in
 from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.storage import VERSION_ANNOTATION, check_version
-from laptime.api.text import plain, plain_tree
+from laptime.api.text import has_more_values, plain, plain_tree
 from laptime.manifests.context import (
     LOAD_LABEL,
     SERVER_LABEL,
@@ -46,23 +46,21 @@ RESULTS = frozenset(
 """Components whose ConfigMaps hold what was measured, and on which work."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
-MAX_RUN_PAYLOAD_BYTES = 128_000_000
-"""Of all trials of a run, which the operator has in its memory until the run is over."""
+MAX_VALUES = 20_000
+"""In the result or the readings of a trial. Those of a script with all that is kept of one have a
+third of this; of empty objects an object of the API server has room for 350,000, and they would
+fill the operator's memory."""
 
 
 def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Manifest:
     """Return the immutable ConfigMap of a trial's result, named like the trial.
 
     `payload` is what the generator printed: base64 of gzipped JSON, with the histograms that
-    merge without loss. One that is larger than the API server could take, or than its share of
-    `MAX_RUN_PAYLOAD_BYTES`, is left out, and an annotation says how many bytes it had; an empty one
-    (a failed trial) is left out as well.
+    merge without loss. One that the API server could not take is left out, and an annotation says
+    how many bytes it had; an empty one (a failed trial) is left out as well.
     """
     data = {RESULT_KEY: result.model_dump_json(by_alias=True, exclude_none=True, indent=1)}
-    spec = ctx.spec
-    trials = len(spec.servers) * len(spec.loads) * spec.most_repetitions
-    most_bytes = min(MAX_PAYLOAD_BYTES, MAX_RUN_PAYLOAD_BYTES // trials)
-    fits = len(payload.encode()) <= most_bytes
+    fits = len(payload.encode()) <= MAX_PAYLOAD_BYTES
     if payload and fits:
         data[PAYLOAD_KEY] = payload
     manifest = _stored(
@@ -83,12 +81,8 @@ def read_result(manifest: Mapping[str, Any]) -> tuple[TrialResult, str]:
     Raises:
         ValueError: somebody else wrote this object, or a newer version of Laptime.
     """
-    check_version(f"ConfigMap {manifest['metadata']['name']}", manifest["metadata"])
-    data = manifest.get("data") or {}
-    if RESULT_KEY not in data:
-        raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {RESULT_KEY}")
-    result = TrialResult.model_validate(plain_tree(json.loads(data[RESULT_KEY])))
-    return result, data.get(PAYLOAD_KEY, "")
+    result = TrialResult.model_validate(_document(manifest, RESULT_KEY))
+    return result, manifest["data"].get(PAYLOAD_KEY, "")
 
 
 def readings_name(trial: str) -> str:
@@ -112,11 +106,19 @@ def read_readings(manifest: Mapping[str, Any]) -> TrialReadings:
     Raises:
         ValueError: somebody else wrote this object, or a newer version of Laptime.
     """
-    check_version(f"ConfigMap {manifest['metadata']['name']}", manifest["metadata"])
+    return TrialReadings.model_validate(_document(manifest, READINGS_KEY))
+
+
+def _document(manifest: Mapping[str, Any], key: str) -> Any:
+    name = f"ConfigMap {manifest['metadata']['name']}"
+    check_version(name, manifest["metadata"])
     data = manifest.get("data") or {}
-    if READINGS_KEY not in data:
-        raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {READINGS_KEY}")
-    return TrialReadings.model_validate(plain_tree(json.loads(data[READINGS_KEY])))
+    if key not in data:
+        raise ValueError(f"{name} has no {key}")
+    document = json.loads(data[key])
+    if has_more_values(document, MAX_VALUES):
+        raise ValueError(f"{key} of {name} has more than {MAX_VALUES} values")
+    return plain_tree(document)
 
 
 def profile_config_map(

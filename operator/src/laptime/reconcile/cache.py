@@ -31,9 +31,19 @@ _logger = logging.getLogger("laptime")
 class Room:
     """The memory that what is held may take, in one store or in several together."""
 
-    def __init__(self, whose: str = "", most_bytes: float = math.inf) -> None:
-        """Have so many bytes for what is somebody's; without a number there is no end to it."""
+    def __init__(
+        self,
+        whose: str = "",
+        most_bytes: float = math.inf,
+        too_much: str = "its objects take more than %d bytes, and not all are known: no run has as "
+        "many, so look who else gives them its labels",
+    ) -> None:
+        """Have so many bytes for what is somebody's; without a number there is no end to it.
+
+        `too_much` is what is said once of what has no room, with a place for the number.
+        """
         self._whose = whose
+        self._too_much = too_much
         self._most = self._left = most_bytes
         self._said = False
 
@@ -56,11 +66,7 @@ class Room:
         if more_bytes > self._left:
             if not self._said:
                 self._said = True
-                _logger.warning(
-                    "%s: its objects take more than %d bytes, and not all are known: no run has as "
-                    "many, so look who else gives them its labels",
-                    self._whose, self._most,
-                )  # fmt: skip
+                _logger.warning(f"%s: {self._too_much}", self._whose, self._most)
             return False
         self._left -= more_bytes
         return True

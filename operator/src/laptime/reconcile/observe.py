@@ -26,8 +26,6 @@ from laptime.manifests.context import (
 from laptime.manifests.generator import PREPARE_CONTAINER
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
-    READINGS_KEY,
-    RESULT_KEY,
     profile_problem,
     read_readings,
     read_result,
@@ -67,18 +65,9 @@ from laptime.reconcile.views import (
 
 GENERATOR_CONTAINER = "k6"
 MOST_PAYLOAD_BYTES = 128 * 2**20
-"""Of what the generators of all trials of a run printed; what Laptime stores of it is less."""
-MOST_RESULT_BYTES = 192 * 2**20
-"""Of the results and readings of all trials of a run, as they are in the memory: twice as
-much as 2,000 trials of a usual scenario have."""
-_OBJECT_BYTES, _CHARACTER_BYTES = 1700, 8
-"""What JSON becomes, by its objects or by its length, whichever is more."""
+"""Of what the generators of all trials of a run printed, as long as the run is worked on."""
 _UNREADABLE_SECONDS = 60.0
 """So long a log may be out of reach: kubelets that begin anew are away for less."""
-
-
-class ResultsTooLarge(ValueError):
-    """What a run has stored is more than the operator holds of one; the message says what to do."""
 
 
 class ResultCache:
@@ -89,10 +78,12 @@ class ResultCache:
         # The same judged with their readings, where those are there.
         self._judged: dict[str, TrialResult] = {}
         self._payloads: dict[str, str] = {}
-        # Whoever may write ConfigMaps can make larger ones than any run has.
-        self._room = Room(f"results of run {run_uid}", MOST_PAYLOAD_BYTES)
-        self._room_of_results = Room(f"results of run {run_uid}", MOST_RESULT_BYTES)
-        self._taken: dict[tuple[str, str], int] = {}
+        self._room = Room(
+            f"results of run {run_uid}",
+            MOST_PAYLOAD_BYTES,
+            "what its generators printed takes more than %d bytes, and not all of it is kept: the "
+            "rows say whose response times are missing",
+        )
         self._readings: dict[str, TrialReadings] = {}
         self._paths: tuple[NodePath, ...] = ()
         self._summary: tuple[object, Summary] | None = None
@@ -132,8 +123,6 @@ class ResultCache:
         """Forget trials: what is stored of them from now on is what counts."""
         for name in names:
             self._keep_payload(name, "")
-            for key in (RESULT_KEY, READINGS_KEY):
-                self._make_room(name, key, {})
             for known in (self._results, self._judged, self._payloads, self._readings):
                 known.pop(name, None)
 
@@ -141,29 +130,14 @@ class ResultCache:
         """Take in the ConfigMap of a trial's result.
 
         What its generators printed is as if it were not stored where that of all trials together
-        is more than any run has.
+        is more than MOST_PAYLOAD_BYTES.
 
         Raises:
-            ResultsTooLarge: there is no room for it.
             ValueError: it is no result.
         """
-        self._make_room(trial, RESULT_KEY, manifest)
         self._results[trial], payload = read_result(manifest)
         self._keep_payload(trial, payload)
         self._judge(trial, context)
-
-    def _make_room(self, trial: str, key: str, manifest: Mapping[str, Any]) -> None:
-        """Take the room of what is stored under a key, in place of what was there of it."""
-        self._room_of_results.take(-self._taken.pop((trial, key), 0))
-        text = (manifest.get("data") or {}).get(key, "")
-        wanted = max(_OBJECT_BYTES * text.count("{"), _CHARACTER_BYTES * len(text))
-        if not self._room_of_results.take(wanted):
-            raise ResultsTooLarge(
-                f"what {len(self._results)} trials have stored takes {MOST_RESULT_BYTES >> 20} MiB "
-                "in the memory of the operator, which all runs share: fewer trials, metrics of a "
-                "script, or names of requests"
-            )
-        self._taken[trial, key] = wanted
 
     def _keep_payload(self, trial: str, payload: str) -> None:
         before = self._payloads.get(trial)
@@ -174,7 +148,7 @@ class ResultCache:
 
     @property
     def payloads(self) -> Mapping[str, str]:
-        """What the generators of trials printed, by trial; empty where it is not stored."""
+        """What the generators of trials printed, by trial; empty where it is not kept."""
         return self._payloads
 
     def read(self) -> set[str]:
@@ -185,10 +159,8 @@ class ResultCache:
         """Take in the ConfigMap of what was read of a trial whose result is here.
 
         Raises:
-            ResultsTooLarge: there is no room for it.
             ValueError: it is no readings.
         """
-        self._make_room(trial, READINGS_KEY, manifest)
         self._readings[trial] = read_readings(manifest)
         self._judge(trial, context)
 

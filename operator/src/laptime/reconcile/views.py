@@ -17,7 +17,7 @@ from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus
-from laptime.api.text import plain, shown, without_passwords
+from laptime.api.text import has_more_values, plain, shown, without_passwords
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
 from laptime.measure import UNALTERED, Altered, altered
@@ -500,7 +500,7 @@ def understood(manifest: Mapping[str, Any]) -> RunStatus:
 
 
 def _fitting(model: type[_Model], part: str, document: Any) -> _Model:
-    if _has_more_values(document, MOST_VALUES):
+    if has_more_values(document, MOST_VALUES):
         raise NotUnderstood(part, f"it has more than {MOST_VALUES} values")
     try:
         return model.model_validate(document)
@@ -509,18 +509,6 @@ def _fitting(model: type[_Model], part: str, document: Any) -> _Model:
         many = error.error_count()
         said = shown(str(error), _LONGEST_PROBLEM) if many <= _MOST_PROBLEMS else f"{many} problems"
         raise NotUnderstood(part, said) from None
-
-
-def _has_more_values(document: Any, most: int) -> bool:
-    left = [document]
-    while left:
-        one = left.pop()
-        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        most -= len(inner)
-        if most < 0:
-            return True
-        left.extend(value for value in inner if isinstance(value, dict | list))
-    return False
 
 
 def has_place(pod: Mapping[str, Any]) -> bool:
