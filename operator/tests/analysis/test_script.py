@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from laptime.analysis import Summary, summarise
+from laptime.analysis import script as analysed
+from laptime.analysis.remembered import forget
 from laptime.analysis.repeated import compared_by
 from laptime.analysis.rows import Cell, cells_of, row_of
-from laptime.analysis.script import threshold_objectives
+from laptime.analysis.script import script_of_row, threshold_objectives
 from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -23,7 +25,13 @@ from laptime.api.results import (
 )
 from laptime.api.script import ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.measure import (
+    GeneratorError,
+    GeneratorResult,
+    parse_generator_output,
+    parse_payload,
+    trial_result,
+)
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.script_metrics import keeps_bound
 from laptime.plan import Trial
@@ -625,9 +633,67 @@ def test_metrics_of_a_part_of_the_repetitions_are_not_shown_as_those_of_all() ->
     assert "the response times of 1 of 3 trials are missing" in part.validity_reasons
     assert part.script is not None
     assert part.script.metrics == []
-    assert part.script.warnings == [
-        "metrics are left out: those of 1 of 3 repetitions are not stored"
+    assert part.script.warnings == ["metrics are left out: those of 1 of 3 repetitions are missing"]
+    none = row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"]).script
+    assert none is not None
+    assert none.warnings == ["metrics are left out: those of 3 of 3 repetitions are missing"]
+
+
+def test_of_each_repetition_that_is_merged_its_payload_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 13 rows with 20 repetitions each, in the turns in which they are measured."""
+    read: list[str] = []
+
+    def counting(payload: str) -> GeneratorResult | GeneratorError:
+        read.append(payload)
+        return parse_payload(payload)
+
+    monkeypatch.setattr(analysed, "parse_payload", counting)
+    forget()
+    sold = {"metrics": {"sold": {"type": "counter", "samples": 1, "sum": 1.0}}}
+    _, results = measured(sold)
+    said = results[0].script
+    assert said is not None
+    content = {**document(phase([1000] * 10)), "script": {**QUIET, **sold}}
+    rows: list[list[str]] = [[] for _ in range(13)]
+    for repetition in range(20):
+        for number, row_payloads in enumerate(rows):
+            text = line({**content, "trial": f"t-{number}-{repetition}"})
+            row_payloads.append(text.removeprefix(RESULT_PREFIX))
+            # After each trial all rows are made anew.
+            for one in rows:
+                if one:
+                    found = script_of_row([said], [said], one)
+                    assert found is not None
+                    assert [metric.value for metric in found.metrics] == [len(one)]
+    assert len(read) == len(set(read)) == 260
+    forget()
+    script_of_row([said], [said], rows[0])
+    assert len(read) == 280
+
+
+def test_what_merged_metrics_take_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is no room for is merged anew, and is as right."""
+    monkeypatch.setattr(analysed, "MOST_MERGED_BYTES", 5000)
+    forget()
+    sold = {"metrics": {"sold": {"type": "counter", "samples": 1, "sum": 1.0}}}
+    _, results = measured(sold)
+    said = results[0].script
+    assert said is not None
+    content = {**document(phase([1000] * 10)), "script": {**QUIET, **sold}}
+    payloads = [
+        [line({**content, "trial": f"t-{row}-{n}"}).removeprefix(RESULT_PREFIX) for n in range(3)]
+        for row in range(200)
     ]
+    for repetitions in (1, 2, 3):
+        for one in payloads:
+            found = script_of_row([said], [said], one[:repetitions])
+            assert found is not None
+            assert [metric.value for metric in found.metrics] == [repetitions]
+    assert 0 < sum(len(one.packed) for one in analysed._MERGED.values()) <= 5000
+    forget()
+    assert not analysed._MERGED
 
 
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:

@@ -30,6 +30,11 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return of
 
 
+def forgotten_by(clear: Callable[[], None]) -> None:
+    """Have `forget` call this too, for what is kept otherwise."""
+    _FORGET.append(clear)
+
+
 def forget() -> None:
     """Keep nothing of what was computed: whoever still needs something computes it once more."""
     for clear in _FORGET:

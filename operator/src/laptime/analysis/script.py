@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from laptime.analysis import wording
-from laptime.analysis.remembered import remembered
+from laptime.analysis.remembered import forgotten_by
 from laptime.analysis.script_metrics import interval_of_values
 from laptime.api import doubts
 from laptime.api.doubts import Bearing, bearing
@@ -19,6 +21,7 @@ from laptime.api.script import (
     ScriptMetric,
     ThresholdResult,
 )
+from laptime.api.spec import MAX_LOADS, MAX_SERVERS
 from laptime.measure import (
     GeneratorError,
     checks_together,
@@ -40,6 +43,9 @@ MAX_METRICS = 60
 MAX_HOSTS = 10
 MAX_EXCEPTIONS = 3
 """What a row shows one by one; the trials have all."""
+MAX_ROWS = MAX_SERVERS * MAX_LOADS
+MOST_MERGED_BYTES = 48 * 2**20
+"""Of what repetitions are merged with, for the rows of all runs: that of 40 of the largest ones."""
 _AMOUNTS = frozenset({"http_reqs", ITERATIONS, "data_sent", "data_received"})
 """k6's own counters of what was done."""
 _DROPPED = "dropped_iterations"
@@ -59,14 +65,13 @@ def script_of_row(
         return None
     checks = checks_together(check for one in scripts for check in one.checks)
     hosts = hosts_together(host for one in scripts for host in one.other_hosts)
-    metrics = _metrics_shown(tuple(payloads))
     warnings = dict.fromkeys(text for one in scripts for text in one.warnings)
     missing = sum(not one for one in payloads)
-    if metrics and missing:
-        # The sum of a part would be read as that of all.
-        metrics = ()
+    # The sum of a part would be read as that of all.
+    metrics = () if missing else _metrics_shown(tuple(payloads))
+    if missing and any(one.metrics for one in trusted or scripts):
         of = f"{missing} of {len(payloads)} repetitions"
-        warnings[f"metrics are left out: those of {of} are not stored"] = None
+        warnings[f"metrics are left out: those of {of} are missing"] = None
     kept = first_metrics(metrics, MAX_METRICS)
     thresholds = _thresholds(trusted or scripts)
     exceptions = exceptions_together(thrown for one in scripts for thrown in one.exceptions)
@@ -107,22 +112,52 @@ def first_metrics(metrics: Sequence[ScriptMetric], most: int) -> list[ScriptMetr
     return sorted(ordered[:most], key=lambda one: one.name)
 
 
-# A summary is made again after every trial: what has not changed since is not computed again.
-@remembered(1024)
+@dataclass
+class _Merged:
+    """The metrics of some repetitions together."""
+
+    shown: tuple[ScriptMetric, ...]
+    packed: bytes
+    """All that one repetition more is merged with, in a seventh of its size (up to 7 MB); empty:
+    there was no room for it."""
+
+
+_MERGED: dict[tuple[str, ...], _Merged] = {}
+"""By their payloads; what was used last is the last. Of a row that grows only the newest."""
+forgotten_by(_MERGED.clear)
+
+
 def _metrics_shown(payloads: tuple[str, ...]) -> tuple[ScriptMetric, ...]:
-    return tuple(shown_metrics(_metrics_of(payloads)))
+    """Return the metrics of repetitions together, of which there is one at least.
 
-
-# One repetition more is merged with what there was. Metrics have up to 7 MB, so few are kept.
-@remembered(8)
-def _metrics_of(payloads: tuple[str, ...]) -> dict[str, GeneratorMetric]:
-    if not payloads:
-        return {}
-    last = parse_payload(payloads[-1])
-    before = _metrics_of(payloads[:-1])
-    if isinstance(last, GeneratorError) or last.script is None:
-        return before
-    return merged_metrics([before, last.script.metrics])
+    A summary is made again after every trial: what has not changed since is not computed again.
+    """
+    found = _MERGED.pop(payloads, None)
+    if found is not None:
+        _MERGED[payloads] = found
+        return found.shown
+    before = _MERGED.pop(payloads[:-1], None)
+    metrics: dict[str, GeneratorMetric]
+    if before is not None and before.packed:
+        # Its own bytes of before, which nobody else can have written.
+        metrics, left = pickle.loads(before.packed), payloads[-1:]
+    else:
+        metrics, left = {}, payloads
+    # One by one: together they may be hundreds of MB.
+    for payload in left:
+        parsed = parse_payload(payload)
+        if not isinstance(parsed, GeneratorError) and parsed.script is not None:
+            metrics = merged_metrics([metrics, parsed.script.metrics])
+    merged = _Merged(tuple(shown_metrics(metrics)), pickle.dumps(metrics))
+    _MERGED[payloads] = merged
+    while len(_MERGED) > MAX_ROWS:
+        del _MERGED[next(iter(_MERGED))]
+    room = MOST_MERGED_BYTES
+    for one in reversed(_MERGED.values()):
+        room -= len(one.packed)
+        if room < 0:
+            one.packed = b""
+    return merged.shown
 
 
 def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
