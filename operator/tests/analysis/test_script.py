@@ -12,6 +12,7 @@ from laptime.analysis.remembered import forget
 from laptime.analysis.repeated import compared_by
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import script_of_row, threshold_objectives
+from laptime.analysis.script_metrics import compared_metrics
 from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -694,6 +695,50 @@ def test_what_merged_metrics_take_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert 0 < sum(len(one.packed) for one in analysed._MERGED.values()) <= 5000
     forget()
     assert not analysed._MERGED
+
+
+@pytest.mark.parametrize(
+    ("counts", "expression", "met", "value", "missed"),
+    [
+        ((200, 0, 0, 210, 0), "rate>1", None, 8.2, 3),
+        ((200, 0, 0, 210, 0), "rate<100", True, 8.2, 0),
+        ((200, 210, 205, 200, 210), "rate>1", True, 20.5, 0),
+    ],
+)
+def test_a_threshold_on_a_rate_of_a_counter_is_judged_by_all_repetitions_as_its_metric_is(
+    counts: tuple[int, ...], expression: str, met: bool | None, value: float, missed: int
+) -> None:
+    def script(count: int) -> dict[str, Any]:
+        rate = count / 10
+        kept = keeps_bound(expression, rate, rate)
+        said = {"metric": "sold", "expression": expression, "met": kept, "value": rate}
+        sold = {"type": "counter", "samples": count, "sum": float(count)}
+        metrics = {"metrics": {"sold": sold}} if count else {}
+        return {"seconds": 10.0, "thresholds": [{**said, "samples": count}], **metrics}
+
+    trials, results = measured(*map(script, counts))
+    (found,) = summarise(SPEC, trials, results, {}, None, {}).rows
+    assert found.script is not None
+    (one,) = found.script.thresholds
+    assert one.measured is not None
+    assert one.measured.value == pytest.approx(value, rel=1e-3)
+    assert (one.met, one.missed, one.without_samples) == (met, missed, 0)
+    figure = compared_metrics({"axum": results}, "axum", None)["axum"]["sold"][0]
+    assert one.measured.low == pytest.approx(figure.estimate.low, rel=1e-4)
+    assert one.measured.high == pytest.approx(figure.estimate.high, rel=1e-4)
+    (objective,) = threshold_objectives([found])
+    assert objective.reason == ("IntervalAcrossBound" if met is None else "BoundKept")
+
+
+def test_a_rate_that_had_no_room_in_a_repetition_is_not_known_to_be_zero() -> None:
+    sold = {"type": "counter", "samples": 200, "sum": 200.0}
+    said = {"metric": "sold", "expression": "rate<100", "met": True}
+    there = {"metrics": {"sold": sold}, "thresholds": [{**said, "value": 20.0, "samples": 200}]}
+    gone = {"metricsLeftOut": 3, "thresholds": [{**said, "value": 0.0, "samples": 0}]}
+    of_row = row(there, there, gone).script
+    assert of_row is not None
+    (one,) = of_row.thresholds
+    assert (one.met, one.without_samples) == (None, 1)
 
 
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.remembered import forgotten_by
-from laptime.analysis.script_metrics import interval_of_values
+from laptime.analysis.script_metrics import interval_of_values, may_have_had
 from laptime.api import doubts
 from laptime.api.doubts import Bearing, bearing
 from laptime.api.interval import Interval
@@ -170,12 +170,28 @@ def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
     """Return each threshold over all repetitions; those that were not met come first."""
     kinds = {metric.name: metric.type for one in scripts for metric in one.metrics}
     found: dict[tuple[str, str], list[ThresholdResult]] = {}
-    for one in (one for script in scripts for one in script.thresholds):
-        found.setdefault((one.metric, one.expression), []).append(one)
+    for script in scripts:
+        for one in script.thresholds:
+            of_one = found.setdefault((one.metric, one.expression), [])
+            of_one.append(_counted(one, script, kinds.get(one.metric, "")))
     together = [
         _over_repetitions(of_one, kinds.get(metric, "")) for (metric, _), of_one in found.items()
     ]
     return sorted(together, key=lambda one: one.met is True)
+
+
+def _counted(threshold: ThresholdResult, script: ScriptFigures, kind: str) -> ThresholdResult:
+    """Return a threshold as it is over repetitions: a counter without samples counted nothing.
+
+    So has its metric it (script_metrics.py). Where a trial has left metrics out nobody knows it.
+    """
+    each_second = kind == "counter" and threshold.expression.lstrip().startswith("rate")
+    if threshold.low is not None or not each_second or may_have_had(script, threshold.metric):
+        return threshold
+    met = keeps_bound(threshold.expression, 0.0, 0.0)
+    measured = Interval(value=0.0)
+    changes = {"met": met, "measured": measured, "low": 0.0, "high": 0.0}
+    return threshold.model_copy(update=changes)
 
 
 def _over_repetitions(thresholds: Sequence[ThresholdResult], kind: str) -> ThresholdResult:

@@ -152,10 +152,10 @@ def _values(
     if script.seconds > 0:
         # Generators write no metric without samples.
         for name in counters.keys() - {one.name for one in script.metrics}:
-            yield counters[name], RATE, None if _may_have_had(script, name) else 0.0
+            yield counters[name], RATE, None if may_have_had(script, name) else 0.0
 
 
-def _may_have_had(script: ScriptFigures, metric: str) -> bool:
+def may_have_had(script: ScriptFigures, metric: str) -> bool:
     """Return whether a trial without a metric may have had no room for it, or no number."""
     return any(
         _LEFT_OUT.match(said) or ("{" in metric and said.startswith(_PARTS_LEFT_OUT))
