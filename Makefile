@@ -32,7 +32,7 @@ endif
 
 # These start clusters of their own, or stop what is on this machine, and all that they call takes
 # KUBECONFIG: they would label, fill and clean up a cluster that others use.
-NOT_ON_YOURS := test prove e2e-some e2e-up-% e2e-down-% e2e-runs-% e2e-api e2e-figures e2e-cluster nodes placements \
+NOT_ON_YOURS := test prove parted-nodes e2e-some e2e-up-% e2e-down-% e2e-runs-% e2e-api e2e-figures e2e-cluster nodes placements \
 	lost-nodes own-cpus ipv6 namespaces bench-nodes bench-lanes bench-scale chaos own-cluster takeovers frozen-kubelet
 REFUSED := $(if $(OWN_KUBECONFIG),$(filter $(NOT_ON_YOURS),$(MAKECMDGOALS)))
 ifneq ($(REFUSED),)
@@ -145,16 +145,24 @@ ifneq ($(if $(OWN_KUBECONFIG),,$(filter-out 1 2,$(NODES))),)
 demo: PLACED := --values charts/laptime/values-three-nodes.yaml
 PARTED_NODES := parted-nodes
 endif
+# Documents beside the run, such as its scenario, have names as well.
+define NAME_OF_RUN
+import sys, yaml
+print(*(one["metadata"]["name"] for one in yaml.safe_load_all(open(sys.argv[1])) if one["kind"] == "BenchmarkRun"))
+endef
+demo: export NAME_OF_RUN := $(NAME_OF_RUN)
 demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, chart, a first comparison, its table (NODES=3: on three nodes)
 	$(SAY) $(USE_CLUSTER)
 	say "Running $(EXAMPLE): two to three minutes"
 	code=0
 	# What ran before on a cluster of one's own may be somebody else's.
 	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default $(if $(OWN_KUBECONFIG),,--again) || code=$$?
-	# Of a run that lost something there is a page as well; where there is none, it has been said why.
-	name="$$(sed -n 's/^  name: *//p' $(EXAMPLE) | head -n 1)"
-	mkdir -p out
-	$(VENV)/bin/laptime report "$$name" --namespace default --file "$(CURDIR)/out/$$name.html" || [ $$code -ne 0 ]
+	# Of another end `run` says what to type; one of this name may then be somebody else's.
+	if [ $$code = 0 ]; then
+		name="$$($(PYTHON) -c "$$NAME_OF_RUN" $(EXAMPLE))"
+		mkdir -p out
+		$(VENV)/bin/laptime report "$$name" --namespace default --file "$(CURDIR)/out/$$name.html" || code=$$?
+	fi
 	if [ -z "$(OWN_KUBECONFIG)" ]; then
 		if [ -f "$(GRAFANA_ARCHIVE)" ]; then
 			echo "Grafana, no login needed: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
