@@ -82,11 +82,14 @@ SHARDS = {
 ALONE = (
     "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
     "runs/test_deletion.py",
+    "runs/test_frozen_kubelet.py",
     "runs/test_kinds_of_namespaces.py::test_where_everything_is_denied_the_chart_is_well",
     "runs/test_kinds_of_namespaces.py::test_a_run_is_measured_where_everything_is_denied",
     "runs/test_kinds_of_namespaces.py::test_the_chart_runs_as_users_that_the_cluster_chooses",
     "runs/test_kinds_of_namespaces.py::test_a_run_is_measured_as_users_that_the_cluster_chooses",
     "runs/test_kinds_of_namespaces.py::test_a_pod_that_says_its_user_is_refused_there",
+    "runs/test_operator_killed.py",
+    "runs/test_seconds.py::test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_killed",
     "runs/test_switches.py",
     "runs/test_two_operators.py",
     "runs/test_upgrade.py",
@@ -95,8 +98,8 @@ ALONE = (
     "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
     "test_watching.py::test_killing_the_agent_leaves_figures_that_are_marked_or_right",
 )
-"""They change the release or its namespace, remove it, or take its pods away: with it would go what
-others have there, such as the volumes of Prometheus and Grafana."""
+"""They change the release or its namespace, remove it, take its pods away, or stop what is on a
+node: with it would go what others have there, such as the volumes of Prometheus and Grafana."""
 _LEFT_OUT = pytest.StashKey[list[str]]()
 
 
