@@ -918,7 +918,8 @@ def drawn_field(panel: dict[str, Any]) -> str:
 def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
     panel = PANELS[f"laptime-run: {name}"]
     expressions = {target["refId"]: target["expr"] for target in panel["targets"]}
-    assert expressions["B"].startswith(f"clamp_max({expressions['A']}, 2 * scalar(max(")
+    _, _, cut = expressions["B"].partition(f"clamp_max({expressions['A']}, 2 * scalar(")
+    assert cut.removeprefix("clamp_min(").startswith("max(")
     assert 'bound="estimate"' in expressions["B"]
     (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
     # An XY chart draws over the first of the numbers; the exact one is what the mouse shows.
@@ -935,10 +936,12 @@ def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
 
 
 def test_an_end_of_a_factor_is_never_cut_on_the_other_side_of_1() -> None:
-    """Twice the highest of the chosen servers may lie below 1; of all the baseline is one."""
+    """Twice the highest of the servers that are chosen may lie below 1."""
     expr = QUERIES["laptime-run: Factor against the baseline B"]
     cut = expr.partition(", 2 * scalar(")[2]
-    assert cut == 'max(laptime_result_factor{namespace="$namespace",run="$run",bound="estimate"})))'
+    assert cut.startswith("clamp_min(max(laptime_result_factor{")
+    assert 'server=~"$server"' in cut
+    assert cut.endswith('bound="estimate"}), 1)))')
 
 
 def test_the_time_left_is_told_to_the_second() -> None:

@@ -275,18 +275,17 @@ def _intervals(
 
     A `compared` one has a line at 1, and the rank beside the names of servers that share one.
     """
-    # Of those that are chosen it may lie below 1, and an end above 1 that is cut there would seem
-    # to be below. The baseline, whose factor is 1, is one of all servers of the run.
-    estimates = f'{metric}{{{RUN if compared else ROW},bound="estimate"}}'
     # Of two repetitions an interval can be so wide that all others would be dots beside it.
-    most = f"2 * scalar(max({estimates}))"
+    highest = f'max({metric}{{{ROW},bound="estimate"}})'
+    # A factor's end above 1 that is cut below it would seem to be below.
+    most = f"2 * scalar({f'clamp_min({highest}, 1)' if compared else highest})"
     series = f"{metric}{{{ROW}}}"
     more = [_at_one(series), _shared_ranks()] if compared else []
     panel = _lines(title, description, series, "bound", name, unit, most=most, more=more)
     if compared:
         broken = {"fill": "dash", "dash": [4, 4]}
-        # Of one row it is a point, and a line of one point is nothing.
-        line = {"custom.pointSize.fixed": 4, "custom.lineWidth": 1, "custom.lineStyle": broken}
+        # Of one row a line is nothing: a point, smaller than that of the baseline's own figure.
+        line = {"custom.pointSize.fixed": 2, "custom.lineWidth": 1, "custom.lineStyle": broken}
         grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
         unnamed = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
         properties = [_property(key, one) for key, one in {**line, **grey, **unnamed}.items()]
