@@ -84,8 +84,7 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
 
 def _cells(measured: Measured, row: ResultRow) -> list[str]:
     published = measured.report.published
-    spec = measured.report.published_spec
-    source = published.about(spec, row.server, row.load) if published else None
+    source = published.about(measured.spec, row.server, row.load) if published else None
     rate = row.requests_per_second
     return [
         row.server,

@@ -44,9 +44,7 @@ class Measured:
         if published is None:
             return {}
         found = {
-            load.name: compare_order(
-                published, self.report.published_spec, load.name, self.report.trials
-            )
+            load.name: compare_order(published, self.spec, load.name, self.report.trials)
             for load in self.spec.loads
         }
         return {load: order for load, order in found.items() if order is not None}

@@ -538,19 +538,6 @@ def test_published_factors_stand_beside_the_measured_ones() -> None:
     assert row(summary, "axum").published_factor == pytest.approx(25.1)
 
 
-def test_a_load_that_names_the_only_request_has_the_published_factor() -> None:
-    servers = [{"name": name, "preset": name} for name in ("flask", "starlette")]
-    load = {"endpoints": ["hi"], "closed": {"connections": 50, "duration": "10s"}}
-    spec = BenchmarkRunSpec.model_validate(
-        {"scenario": "hello", "servers": servers, "loads": [{"name": "closed", **load}]}
-    )
-    hello = scenarios()["hello"]
-    trials, results, payloads = run(spec, steady({"flask": 100.0, "starlette": 600.0}))
-    requests = [one.name for one in hello.requests]
-    summary = summarise(spec, trials, results, payloads, hello.published, {}, requests=requests)
-    assert row(summary, "starlette").published_factor == pytest.approx(5789 / 960)
-
-
 def test_a_payload_that_was_too_large_to_keep_is_said_to_be_missing() -> None:
     trials, results, payloads = run(TWO, steady(RATES))
     first = next(trial.name for trial in trials if trial.server == "axum")

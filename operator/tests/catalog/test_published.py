@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laptime.api.loads import Load
-from laptime.api.published import PublishedLoad, naming_some
+from laptime.api.published import PublishedLoad
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import OrderClaim, Published, presets, scenarios
 
@@ -102,26 +102,6 @@ def test_nothing_is_published_about_another_load_at_as_many_connections_or_that_
     published_load = PublishedLoad.model_validate({shape: source[shape]})
     assert published_load.is_like(Load.model_validate(load))
     assert not published_load.is_like(Load.model_validate(load | other))
-
-
-@pytest.mark.parametrize(
-    ("requests", "named", "like"),
-    [
-        (["hello"], ["hello"], True),
-        (["create", "read"], ["read", "create"], True),
-        (["create", "read"], ["read"], False),
-        (["create", "read"], None, True),
-        # Nobody knows which there are.
-        ([], ["hello"], False),
-    ],
-)
-def test_a_load_that_names_all_requests_is_as_one_that_names_none(
-    requests: list[str], named: list[str] | None, like: bool
-) -> None:
-    asked = spec("hello", TASK_SERVERS, named, 10)
-    source = {"closed": {"connections": 10, "keepAlive": True}}
-    published_load = PublishedLoad.model_validate(source)
-    assert published_load.is_like(naming_some(asked, requests).load("closed")) is like
 
 
 @pytest.mark.parametrize(

@@ -555,15 +555,6 @@ def test_objectives_are_listed_met_or_missed() -> None:
 def test_the_order_stands_beside_the_published_one() -> None:
     said = "Same order as published: **yes**. Published: axum, fastapi; measured: axum, fastapi."
     assert said in MARKDOWN
-    # That all requests were sent can be written in both ways.
-    work = scenarios()["users"]
-    assert REPORT.published == work.published
-    loads = [
-        load.model_copy(update={"endpoints": [one.name for one in work.requests]})
-        for load in REPORT.spec.loads
-    ]
-    spec = REPORT.spec.model_copy(update={"loads": loads})
-    assert said in to_markdown(replace(REPORT, spec=spec, scenario=work))
 
 
 def test_the_published_figures_are_there_with_their_flaws() -> None:

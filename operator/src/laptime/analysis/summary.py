@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import duet, wording
@@ -39,7 +39,6 @@ from laptime.analysis.stopping import (
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
-from laptime.api.published import naming_some
 from laptime.api.results import (
     ControlResult,
     ObjectiveResult,
@@ -97,22 +96,19 @@ def summarise(
     published: Published | None,
     server_failures: Mapping[str, tuple[str, str]],
     ended: str | None = None,
-    requests: Collection[str] = (),
 ) -> Summary:
     """Return the summary of a run at any time.
 
     `trials` are all planned ones, `results` those that are over, `payloads` the generator's
     results (base64 of gzipped JSON) by trial, `server_failures` the servers that never were
     measured with reason and message; those that were given up are found here. `ended` is why the
-    run is over although trials are left (CamelCase), if it is. `requests` are the names of the
-    scenario's, where they are known: a load may name all of them.
+    run is over although trials are left (CamelCase), if it is.
     """
     failures = {**given_up(spec, results), **server_failures}
     failed_loads = loads_given_up(results)
     cells = cells_of(trials, results, payloads, failures, failed_loads)
     out = {of for of, cell in cells.items() if cell.failure is not None}
-    some = naming_some(spec, requests)
-    rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published, some))
+    rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
     planned = {trial.name for trial in trials}
     left = [
@@ -184,7 +180,6 @@ def _rows(
     load: Load,
     cells: Mapping[tuple[str, str], Cell],
     published: Published | None,
-    some: BenchmarkRunSpec,
 ) -> Iterator[ResultRow]:
     of_load = {
         server.name: cells[server.name, load.name]
@@ -216,7 +211,7 @@ def _rows(
             if name in one
         }
         # What was published is about throughput.
-        factor = published.factor(some, name, load.name) if published else None
+        factor = published.factor(spec, name, load.name) if published else None
         row = row_of(
             cell,
             of_server,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -88,20 +88,6 @@ class PublishedLoad(Model):
         if self.open is not None and load.open is not None:
             return self.open.rate == load.open.rate
         return False
-
-
-def naming_some(spec: BenchmarkRunSpec, requests: Collection[str]) -> BenchmarkRunSpec:
-    """Return the spec with loads that name all of the scenario's requests as if they named none.
-
-    What was published is compared with these: that all were sent can be written in both ways.
-    """
-    loads = [
-        load.model_copy(update={"endpoints": None})
-        if load.endpoints is not None and set(load.endpoints) == set(requests)
-        else load
-        for load in spec.loads
-    ]
-    return spec.model_copy(update={"loads": loads})
 
 
 class PublishedMeasurement(Model):

@@ -210,7 +210,6 @@ class ResultCache:
                     context.scenario.published,
                     failures,
                     run.given_up,
-                    [one.name for one in context.scenario.requests],
                 ),
             )
         return self._summary[1]

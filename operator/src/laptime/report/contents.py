@@ -10,7 +10,6 @@ from laptime.analysis import Summary, wording
 from laptime.analysis.duet import pairing_said
 from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
-from laptime.api.published import naming_some
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import KeptScript, State
@@ -112,12 +111,6 @@ class Report:
             return ""
         parts = dict.fromkeys((self.end.state, self.end.reason, self.end.message))
         return f"The run ended as {': '.join(part for part in parts if part)}"
-
-    @property
-    def published_spec(self) -> BenchmarkRunSpec:
-        """The spec as it is compared with what somebody has published (`naming_some`)."""
-        requests = self.scenario.requests if self.scenario is not None else []
-        return naming_some(self.spec, [one.name for one in requests])
 
     @property
     def surroundings(self) -> dict[str, str]:

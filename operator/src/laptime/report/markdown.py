@@ -237,7 +237,7 @@ def lengths_said(report: Report, load: Load) -> list[str]:
 def _order(report: Report, load: Load) -> Iterator[str]:
     if report.published is None or not report.trials_known:
         return
-    found = compare_order(report.published, report.published_spec, load.name, report.trials)
+    found = compare_order(report.published, report.spec, load.name, report.trials)
     if found is not None:
         yield ""
         yield f"Same order as published: **{found.agreement}**. {_plain(found.text)}"

@@ -151,7 +151,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         lengths=tuple(lengths_said(report, load)),
         published=any(row.published_factor is not None for row in rows),
         order=(
-            compare_order(published, report.published_spec, load.name, trials)
+            compare_order(published, report.spec, load.name, trials)
             if published and report.trials_known
             else None
         ),
