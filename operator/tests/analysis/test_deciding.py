@@ -63,6 +63,19 @@ def test_as_many_repetitions_as_it_says_find_such_a_difference() -> None:
     assert 39 <= found <= 56  # four of five, and what chance does to it
 
 
+def test_a_difference_that_hardly_counts_takes_as_many_as_chance_on_either_side_of_that() -> None:
+    """A claim asks for more than 1 %, which with little noise is more than it asks of chance."""
+    seen = {n: 0.006 * 2**0.5 * (n - 2) * 0.4**0.5 for n in range(5)}
+    pair = Comparison({"s0": seen, "s1": dict.fromkeys(seen, 0.0)})
+    more = pair.more_repetitions("s0", "s1", 1.011, MAX_REPETITIONS)
+    assert more is not None
+    of = 5 + more
+    found = sum(
+        noisy(2, of, 0.006, math.log(1.011), seed).is_faster("s0", "s1") for seed in range(200)
+    )
+    assert 145 <= found <= 175  # four of five, and what chance does to it
+
+
 def test_who_is_compared_in_pairs_is_promised_what_pairs_need() -> None:
     """Who lacks more than one repetition is in no model, and a claim asks for more of it."""
     seen = {n: 0.03 * (n - 2) * 0.4**0.5 for n in range(5)}

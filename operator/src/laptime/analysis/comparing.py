@@ -33,6 +33,7 @@ from laptime.analysis.logs import (
 )
 from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.statistics import (
+    NOTICEABLE_RATIO,
     claim_confidence,
     claims,
     interval_of_log_mean,
@@ -372,11 +373,12 @@ class Comparison:
         made = len(paired_logs(self._scores[one], self._scores[other]))
         open_anyway = left_open(self._scores[one], self._scores[other])
         model = self._model_of(one, other)
+        noticeable = math.log(NOTICEABLE_RATIO)
 
         def too_few(more: int) -> bool:
             count = made + more
             error = deviation / math.sqrt(count)
-            claimed = max(self._critical(count, model) * error, open_anyway)
+            claimed = max(self._critical(count, model) * error, open_anyway, noticeable)
             return claimed + student_quantile(count - 1, POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
