@@ -46,10 +46,10 @@ RESULTS = frozenset(
 """Components whose ConfigMaps hold what was measured, and on which work."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
-MAX_VALUES = 20_000
-"""In the result or the readings of a trial. Those of a script with all that is kept of one have a
-third of this; of empty objects an object of the API server has room for 350,000, and they would
-fill the operator's memory."""
+MAX_VALUES = 60_000
+"""In the result or the readings of a trial. With all that is kept of a script one generator has a
+tenth of this, and sixteen, whose names are all kept, half; of empty objects an object of the API
+server has room for 350,000, and they would fill the operator's memory."""
 
 
 def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Manifest:
