@@ -7,7 +7,6 @@ readings, give the exact difference of a counter between the first request and t
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,8 +51,6 @@ from laptime.measure.timeseries import (
     stood_still,
     unseen_ends,
 )
-
-_logger = logging.getLogger("laptime")
 
 KUBELET_MARGIN_SECONDS = 60.0
 AGENT_LONGEST_GAP_SECONDS = 1.5
@@ -157,8 +154,10 @@ async def trial_usage(
             raises is passed on.
     """
     found = await query_samples(query, agent_query(wanted), wanted.window)
+    refused: list[str] = []
     if any(labels.get("component") == "server" for labels, _ in found):
-        found += await _stalls(query, wanted)
+        stalls, refused = await _stalls(query, wanted)
+        found += stalls
     clocks = clocks or Clocks()
     ours, without_uid = of_run(clocks.in_the_windows_time(found), wanted)
     pods = _pods_of_agent(ours)
@@ -174,23 +173,20 @@ async def trial_usage(
         usage, foreign = await _usage_of_kubelet(query, wanted, clocks.asked, without_uid)
     seen = {pod.node for pod in own.values() if pod.node}
     usage = await _with_nodes(query, wanted, usage, seen, pods, clocks, without_uid)
-    return usage.missing(without_uid + foreign)
+    return usage.missing(without_uid + foreign + refused)
 
 
-async def _stalls(query: Query, wanted: TrialWindow) -> list[tuple[Mapping[str, str], Series]]:
-    """Return how long the server waited for memory or a disk; nothing where that is refused.
+async def _stalls(
+    query: Query, wanted: TrialWindow
+) -> tuple[list[tuple[Mapping[str, str], Series]], list[str]]:
+    """Return how long the server waited for memory or a disk, and why that is not known.
 
-    All else that is known of the trial is worth more than that.
+    All else that is known of the trial is worth more than that, so it is a gap.
     """
     try:
-        return await query_samples(query, stalls_query(wanted), wanted.window)
+        return await query_samples(query, stalls_query(wanted), wanted.window), []
     except PrometheusError as error:
-        _logger.warning(
-            "%s: it is not known whether its server waited for memory or a disk: %s",
-            wanted.trial,
-            error,
-        )
-        return []
+        return [], [f"it is not known whether the server waited for memory or a disk: {error}"]
 
 
 _NOT_IN_TIME = (
