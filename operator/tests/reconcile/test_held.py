@@ -20,6 +20,7 @@ from laptime.kube import KubeError
 from laptime.list_stream import MOST_BYTES
 from laptime.manifests.context import HASH_ANNOTATION, NAME_ANNOTATION, PODS_ANNOTATION, UID_LABEL
 from laptime.manifests.result import (
+    MAX_VALUES,
     PAYLOAD_KEY,
     READINGS_KEY,
     RESULT_KEY,
@@ -212,7 +213,7 @@ def test_a_result_of_more_values_than_any_trial_has_is_refused_as_one_that_nobod
     manifest["data"] = {key: json.dumps({"lostAttempts": [{}] * 300_000})}
     read = read_result if key == RESULT_KEY else read_readings
     with traced() as memory:
-        with pytest.raises(ValueError, match="more than 20000 values"):
+        with pytest.raises(ValueError, match=f"more than {MAX_VALUES} values"):
             read(manifest)
         assert memory()[1] < 40 * MIB
 
