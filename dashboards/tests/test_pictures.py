@@ -1,0 +1,238 @@
+"""Pictures draw what was measured, and all of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+from as_written import PANELS, QUERIES, SECONDS_OF_TRIALS, at_first, rules_of
+
+from laptime_dashboards.meanings import PERCENTILES
+from laptime_dashboards.panel_defaults import SERVER_COLORS
+
+
+def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
+    """At any step: it is left out by its label, and not where a step has no other second."""
+    drawn = {
+        name: expr
+        for name, expr in QUERIES.items()
+        # Quantiles are of whole seconds alone as they are handed on.
+        if re.search("laptime_second_(requests|latency_seconds)", expr)
+    }
+    assert len(drawn) == 2
+    chosen = re.compile(r"laptime_second_requests\{[^}]*,whole!=\"false\"\}")
+    assert [name for name, expr in drawn.items() if not chosen.search(expr)] == []
+
+
+def test_the_picture_of_response_times_says_which_are_not_in_it() -> None:
+    panel = PANELS["laptime-run: Response times"]
+    # On a logarithmic axis there is no room for it.
+    assert all("} < Inf)" in one["expr"] for one in panel["targets"])
+    assert "failed" in panel["description"]
+
+
+def drawn_field(panel: dict[str, Any]) -> str:
+    """Return the field that a picture of the answer draws over."""
+    made = {
+        one["options"].get("alias"): one["options"]
+        for one in panel["transformations"]
+        if one["id"] == "calculateField"
+    }
+    if "Drawn" in made:
+        assert "Value #B" in made["Drawn"]["reduce"]["include"]
+        return "Drawn"
+    # Of one query the value has no letter.
+    return "Value" if len(panel["targets"]) == 1 else "Value #B"
+
+
+@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput"])
+def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
+    panel = PANELS[f"laptime-run: {name}"]
+    expressions = {target["refId"]: target["expr"] for target in panel["targets"]}
+    _, _, cut = expressions["B"].partition(f"clamp_max({expressions['A']}, 2 * scalar(")
+    assert cut.removeprefix("clamp_min(").startswith("max(")
+    assert 'bound="estimate"' in expressions["B"]
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    # An XY chart draws over the first of the numbers; the exact one is what the mouse shows.
+    place = organize["options"]["indexByName"]
+    assert place[drawn_field(panel)] < place["Place"] < place["Value #A"]
+    (hidden,) = (
+        rule["properties"][0]["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+        if rule["matcher"]["options"] == "/^Exact/"
+        and rule["properties"][0]["id"] == "custom.hideFrom"
+    )
+    assert (hidden["viz"], hidden["tooltip"]) == (True, False)
+    assert "twice the highest estimate" in panel["description"]
+
+
+def test_an_end_of_a_factor_is_never_cut_on_the_other_side_of_1() -> None:
+    """Twice the highest of the servers that are chosen may lie below 1."""
+    expr = QUERIES["laptime-run: Factor against the baseline B"]
+    cut = expr.partition(", 2 * scalar(")[2]
+    assert cut.startswith("clamp_min(max(laptime_result_factor{")
+    assert 'server=~"$server"' in cut
+    assert cut.endswith('bound="estimate"}), 1)))')
+
+
+def test_a_picture_of_cpu_without_data_says_that_nobody_may_have_watched() -> None:
+    panel = PANELS["laptime-run: CPU of the server, all repetitions"]
+    assert "no agent watched the server" in panel["fieldConfig"]["defaults"]["noValue"]
+    of_requests = PANELS["laptime-run: Requests of each second, all repetitions"]
+    assert "agent" not in of_requests["fieldConfig"]["defaults"]["noValue"]
+
+
+@pytest.mark.parametrize(
+    "name", ["laptime-run: Errors of each second", "laptime-tiers: Generator: errors"]
+)
+def test_a_picture_of_errors_says_of_which_trials_it_is_the_mean(name: str) -> None:
+    """Of a trial without errors of some kind there is no series of that kind."""
+    assert QUERIES[f"{name} A"].startswith("avg by (position, server, ")
+    assert "the mean of those that had some of the kind" in PANELS[name]["description"]
+
+
+@pytest.mark.parametrize("name", SECONDS_OF_TRIALS)
+def test_a_picture_of_seconds_without_data_says_that_prometheus_may_have_lost_them(
+    name: str,
+) -> None:
+    assert "does not keep them any more" in PANELS[name]["fieldConfig"]["defaults"]["noValue"]
+
+
+@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
+def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> None:
+    panel = PANELS[f"laptime-run: {name}"]
+    of_servers = [one["expr"] for one in panel["targets"] if one["refId"] in "AB"]
+    assert all("position, place, " in expr for expr in of_servers)
+    organize = panel["transformations"][-2]["options"]
+    drawn = drawn_field(panel)
+    assert min(organize["indexByName"], key=organize["indexByName"].get) == drawn
+    assert organize["renameByName"][drawn] not in ("Place", "Exact")
+    done = {
+        one["id"]: (at, one)
+        for at, one in enumerate(panel["transformations"])
+        if one["options"].get("alias") != "Drawn"
+    }
+    # Place 10 is below 9, so it is a number before it is sorted by; the first is at the top.
+    order = ["merge", "convertFieldType", "calculateField", "sortBy", "organize"]
+    assert sorted(order, key=lambda one: done[one][0]) == order
+    (conversion,) = done["convertFieldType"][1]["options"]["conversions"]
+    assert conversion == {"targetField": "place", "destinationType": "number"}
+    binary = done["calculateField"][1]["options"]["binary"]
+    assert binary == {"left": "0", "operator": "-", "right": "place"}
+
+
+def names_in_an_xy_chart(names: list[str]) -> list[str]:
+    """Return what Grafana makes of them: without the words that all begin or end with."""
+    every = [name.split() for name in names]
+
+    def shared(step: int) -> int:
+        columns = zip(*(one[::step] for one in every), strict=False)
+        return len(list(itertools.takewhile(lambda words: len(set(words)) == 1, columns)))
+
+    return [" ".join(one[shared(1) : len(one) - shared(-1)]) for one in every]
+
+
+XY_CHARTS = {name: one for name, one in PANELS.items() if one["type"] == "xychart"}
+
+
+@pytest.mark.parametrize("name", XY_CHARTS)
+def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: str) -> None:
+    form, *of_some = (
+        entry["value"]
+        for rule in XY_CHARTS[name]["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "displayName" and "labels.server" in entry["value"]
+    )
+    # What is left out are the first and the last words: names of all kinds have as many.
+    assert {len(one.split()) for one in of_some} <= {len(form.split())}
+
+    def named(*lines: tuple[str, str]) -> list[str]:
+        names = []
+        for server, load in lines:
+            labels = {"server": server, "load": load, "repetition": "1"}
+            names.append(form)
+            for label, value in labels.items():
+                names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
+        return names_in_an_xy_chart(names)
+
+    assert named(("one", "closed"), ("two", "closed")) == ["one", "two"]
+    of_two_loads = named(("one", "closed"), ("two", "closed"), ("one", "open"))
+    assert [one.replace(" #1", "") for one in of_two_loads] == [
+        "one · closed",
+        "two · closed",
+        "one · open",
+    ]
+    assert named(("one", "closed"), ("one", "open")) == ["closed", "open"]
+
+
+def test_the_picture_of_factors_has_a_line_at_1() -> None:
+    name = "laptime-run: Factor against the baseline"
+    expr = QUERIES[f"{name} C"]
+    # A sample of that metric is 1, and there is one for each row; none where there is no factor.
+    assert expr.startswith("label_replace(max by (load, place) (laptime_result_state{")
+    assert ") and on (load) laptime_result_factor{" in expr
+    assert expr.endswith(', "server", "=1", "", "")')
+    line = at_first("=1", "undefined")
+    last = {}
+    for key in ("custom.pointSize.fixed", "custom.hideFrom", "color", "custom.lineStyle"):
+        found = [value for rule, value in rules_of(name, key) if rule.search(line)]
+        last[key] = found[-1]
+    # Where one row is drawn it is a point, which lines alone would not show.
+    assert PANELS[name]["fieldConfig"]["defaults"]["custom"]["show"] == "points+lines"
+    assert rules_of(name, "custom.show") == []
+    # Smaller than those of servers.
+    assert 0 < last["custom.pointSize.fixed"] < 5
+    assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
+    assert last["color"]["fixedColor"] not in SERVER_COLORS
+    assert last["custom.lineStyle"]["fill"] == "dash"
+    assert not any(
+        rule.search(at_first("one", 1)) for rule, _ in rules_of(name, "custom.pointSize.fixed")
+    )
+    assert "The broken line (of one row alone a grey point) is at 1" in PANELS[name]["description"]
+
+
+def test_servers_that_share_a_rank_say_so_in_the_picture_of_factors() -> None:
+    name = "laptime-run: Factor against the baseline"
+    rules = rules_of(name, "displayName")
+
+    def named(line: str) -> str:
+        return str([value for rule, value in rules if rule.search(line)][-1])
+
+    alone, tied = named(at_first("one", 1)), named(at_first("one", 1, 2))
+    assert tied == alone.replace("labels.server}", "labels.server}(=${__field.labels.rank})")
+    (split,) = (
+        one["options"]["fields"]
+        for one in PANELS[name]["transformations"]
+        if one["id"] == "partitionByValues"
+    )
+    assert "rank" in split
+    assert QUERIES[f"{name} D"].startswith('count_values by (server, load) ("rank", ')
+    assert QUERIES[f"{name} D"].endswith(" > 1)")
+    assert "(=2)" in PANELS[name]["description"]
+
+
+def test_a_row_of_a_picture_without_anything_to_draw_is_left_out() -> None:
+    """As one of a server that has a rank and no factor: it would be a name without a line."""
+    done = PANELS["laptime-run: Factor against the baseline"]["transformations"]
+    kinds = [one["options"].get("alias") or one["id"] for one in done]
+    assert kinds.index("merge") < kinds.index("Drawn") < kinds.index("filterByValue")
+    assert kinds.index("filterByValue") < kinds.index("organize")
+    (left_out,) = (one["options"] for one in done if one["id"] == "filterByValue")
+    assert left_out["type"] == "exclude"
+    assert [one["fieldName"] for one in left_out["filters"]] == ["Drawn"]
+
+
+def test_response_times_are_points_since_bars_would_stand_on_an_arbitrary_floor() -> None:
+    assert {one["type"] for one in PANELS.values()} == {"timeseries", "xychart", "table", "stat"}
+    panel = PANELS["laptime-run: Response times"]
+    properties = {
+        entry["id"]: entry["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if rule["matcher"]["options"].startswith(("/^p50", "/^quantile"))
+    }
+    assert properties["custom.scaleDistribution"]["type"] == "log"
+    # A hovering mouse says which point it is.
+    assert set(properties["mappings"][0]["options"]) == set(PERCENTILES)
