@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.remembered import forgotten_by
-from laptime.analysis.script_metrics import interval_of_values, may_have_had
+from laptime.analysis.script_metrics import interval_of_values
 from laptime.api import doubts
 from laptime.api.doubts import Bearing, bearing
 from laptime.api.interval import Interval
@@ -34,6 +34,7 @@ from laptime.measure import (
 )
 from laptime.measure.causes import DROPPED_AT_MOST
 from laptime.measure.generator import GeneratorMetric
+from laptime.measure.script import may_have_had
 
 MAX_OBJECTIVES = 128
 """Thresholds that become objectives of a run, those that were not met first."""

@@ -9,7 +9,6 @@ figure that nobody knows its server has none: the other repetitions would be a s
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
@@ -24,14 +23,12 @@ from laptime.api.base import significant
 from laptime.api.interval import Interval
 from laptime.api.metrics import Metric
 from laptime.api.results import ResultRow, TrialResult
-from laptime.api.script import MetricFigure, ScriptFigures, ScriptMetric
+from laptime.api.script import MetricFigure, ScriptMetric
+from laptime.measure.script import may_have_had
 from laptime.measure.script_metrics import LARGEST
 
 RATE = "rate"
 _SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
-_LEFT_OUT = re.compile(r"\d+ metrics (?:with numbers beyond \S+ )?are left out\b")
-_PARTS_LEFT_OUT = "there are more parts of metrics by scenarios and tags than are kept"
-"""How the warnings of a trial begin that had no room for a metric (measure/script.py)."""
 
 Values = Mapping[int, float]
 """A figure by block."""
@@ -153,14 +150,6 @@ def _values(
         # Generators write no metric without samples.
         for name in counters.keys() - {one.name for one in script.metrics}:
             yield counters[name], RATE, None if may_have_had(script, name) else 0.0
-
-
-def may_have_had(script: ScriptFigures, metric: str) -> bool:
-    """Return whether a trial without a metric may have had no room for it, or no number."""
-    return any(
-        _LEFT_OUT.match(said) or ("{" in metric and said.startswith(_PARTS_LEFT_OUT))
-        for said in script.warnings
-    )
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.

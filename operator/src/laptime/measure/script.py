@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -32,6 +33,9 @@ MORE_HOSTS = "all further hosts"
 MORE_EXCEPTIONS = "all further exceptions"
 MAX_TRACE = 300
 """What is shown of an exception, in characters."""
+_LEFT_OUT = re.compile(r"\d+ metrics (?:with numbers beyond \S+ )?are left out\b")
+_PARTS_LEFT_OUT = "there are more parts of metrics by scenarios and tags than are kept"
+"""How warnings begin that a trial had no room for a metric, or for one of parts of it."""
 
 
 def script_figures(
@@ -74,8 +78,7 @@ def script_figures(
         )
     if script.parts_left_out:
         warnings.append(
-            "there are more parts of metrics by scenarios and tags than are kept: all further ones "
-            "are left out; give tags values that do not change"
+            f"{_PARTS_LEFT_OUT}: all further ones are left out; give tags values that do not change"
         )
     crowded = sum(
         one.type == "trend" and one.samples > 0 and one.cells is None
@@ -121,6 +124,14 @@ def script_figures(
         other_hosts=hosts_together(hosts),
         metrics=shown_metrics(script.metrics),
         warnings=warnings,
+    )
+
+
+def may_have_had(script: ScriptFigures, metric: str) -> bool:
+    """Return whether a trial without a metric may have had no room for it, or no number."""
+    return any(
+        _LEFT_OUT.match(said) or ("{" in metric and said.startswith(_PARTS_LEFT_OUT))
+        for said in script.warnings
     )
 
 
