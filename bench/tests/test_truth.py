@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from truth.parts import Check, Truth, quantile
-from truth.run import GOAL, MOST_BY_OTHERS, MOST_STOLEN, RUNS, Entry, read, table
+from truth.run import GOAL, LIMITS, RUNS, Entry, read, table
 
 
 def check(what: str = "closed: p50", *, met: bool = True) -> Check:
@@ -49,8 +49,8 @@ def test_fewer_than_ten_runs_are_not_judged() -> None:
 @pytest.mark.parametrize(
     "noisy",
     [
-        replace(entry(missed=20), stolen=MOST_STOLEN * 1.01),
-        replace(entry(missed=20), others=MOST_BY_OTHERS * 1.01),
+        replace(entry(missed=20), stolen=LIMITS.stolen * 1.01),
+        replace(entry(missed=20), others=1.01 * (LIMITS.others or 0.0)),
     ],
 )
 def test_a_run_on_a_machine_that_others_use_is_shown_and_not_judged(noisy: Entry) -> None:

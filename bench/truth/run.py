@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from going_on import NOT_MEASURING, Count, count_of
+from going_on import NOT_MEASURING, Count, Limits, count_of
 from laptime_proof import lines
 from laptime_proof.machine import cpu_times
 from laptime_proof.runner import NOT_JUDGED_CODE
@@ -40,10 +40,8 @@ SECONDS = 12.0
 """Length of each trial."""
 GOAL = 0.95
 """Of all goals of all runs."""
-MOST_STOLEN = 0.01
-"""Share of the CPU time that the hypervisor may take of a run that is judged."""
-MOST_BY_OTHERS = 0.03
-"""Share of the CPU time that all may take that is not the bench's own."""
+LIMITS = Limits(stolen=0.01, others=0.03)
+"""Others are all that is not the bench's own: it is on this machine, and not in a run's pods."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Entry:
     @property
     def judged(self) -> bool:
         """Whether nobody else had so much of the machine that a miss may be theirs."""
-        return self.stolen <= MOST_STOLEN and self.others <= MOST_BY_OTHERS
+        return not LIMITS.beyond(self)
 
 
 def read(fields: dict[str, Any]) -> Entry:
