@@ -12,7 +12,7 @@ from pairs import BOOK, OURS, PAIRS, Pair, chosen
 from laptime.api.durations import parse_duration
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import presets, scenarios
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 
 ROOT = Path(__file__).parents[2]
 BOOKS = ROOT / "bench" / "servers"

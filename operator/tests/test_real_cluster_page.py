@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 from laptime.manifests.placement import PlacedPart
 from laptime.reconcile.placements import Placements
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from laptime.catalog import presets, scenarios
-from laptime.cli.completion import kubectl_completions
+from laptime.cli.kubectl_completion import kubectl_completions
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from laptime.cli.manifest_file import parse_manifest
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"

@@ -14,7 +14,7 @@ from laptime.catalog import scenarios
 from laptime.cli.init.testrun import translated
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 from laptime.plan import load_problems
 
 WHOLE = """

@@ -24,7 +24,8 @@ from laptime.cli.init.translation import Translation
 from laptime.cli.main import run_command
 from laptime.cli.manifest_file import parse_any
 from laptime.cli.mistakes import Mistake
-from laptime.cli.validate_command import misfits_of, violations
+from laptime.cli.own_schemas import violations
+from laptime.cli.validate_command import misfits_of
 from laptime.verification.verdict import Verdict
 from laptime.verification.verify import Task, verify
 from tests.cli.api_servers import SHOP_KEY, Answer, Asked, Orders, PetShop, catalogue, serving

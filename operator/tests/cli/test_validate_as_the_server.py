@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 
 FOLDER = Path(__file__).parents[3] / "e2e" / "schema"
 RUN = yaml.safe_load((FOLDER / "run.yaml").read_text())

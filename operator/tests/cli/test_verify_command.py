@@ -17,9 +17,9 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.cli.display import LineDisplay
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
+from laptime.cli.own_schemas import violations
 from laptime.cli.progress import Tracker
 from laptime.cli.runs import parse_run
-from laptime.cli.validate_command import violations
 from laptime.cli.verify_command import checking
 from laptime.cli.verify_job import bring_back
 from laptime.verification.verdict import Wrong

@@ -13,7 +13,7 @@ from typing import Any
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, State
 from laptime.catalog import presets
-from laptime.cli.validate_command import as_taken, violations
+from laptime.cli.own_schemas import as_taken, violations
 from laptime.manifests.context import Network, Target
 from laptime.manifests.placement import PlacedPart, Placement
 from laptime.reconcile.views import PodView, TargetView

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 from tests.fuzz import judge as module
 from tests.fuzz.judge import Case, case, judge, manifest_of
 from tests.fuzz.specs import make

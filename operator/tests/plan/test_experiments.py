@@ -15,7 +15,7 @@ from laptime.api.resources import Resources
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import processes_of, scenarios
-from laptime.cli.validate_command import violations
+from laptime.cli.own_schemas import violations
 from laptime.plan import misfits
 from laptime.plan.experiments import (
     NothingToTryError,

@@ -473,7 +473,7 @@ def test_a_run_of_which_nothing_can_be_measured_is_given_up_after_two_pairs() ->
 def test_what_cannot_be_measured_at_the_same_time_is_refused(
     change: dict[str, Any], says: str | None
 ) -> None:
-    from laptime.cli.validate_command import violations
+    from laptime.cli.own_schemas import violations
 
     spec = {**duet(1).to_wire(), **change}
     document = {

@@ -39,8 +39,8 @@ def other_work(manifest: Manifest, run: Run) -> str | None:
 
 def same_scenario(there: Document, wanted: Document) -> bool:
     """Whether a scenario of the cluster has the spec of one in a file, however that is written."""
+    from laptime.cli.own_schemas import as_taken, scenario_schema
     from laptime.cli.schema_rules import with_defaults
-    from laptime.cli.validate_command import as_taken, scenario_schema
 
     schema = scenario_schema()
     one, other = (
@@ -70,7 +70,7 @@ def _other_fields(manifest: Manifest, run: Run) -> list[str]:
     from pydantic import ValidationError
 
     from laptime.api.spec import CHANGEABLE, BenchmarkRunSpec
-    from laptime.cli.validate_command import as_taken
+    from laptime.cli.own_schemas import as_taken
 
     if run.spec is None:
         return []
@@ -104,7 +104,7 @@ def _other_scripts(manifest: Manifest, run: Run) -> list[str]:
 
 def _hash(document: Document, manifest: Manifest) -> str | None:
     from laptime.catalog import config_maps_of, document_spec, scenario_of
-    from laptime.cli.validate_command import as_taken, scenario_schema
+    from laptime.cli.own_schemas import as_taken, scenario_schema
 
     texts = {
         (one["metadata"]["name"], key): text

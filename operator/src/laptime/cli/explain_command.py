@@ -28,6 +28,7 @@ from laptime.cli.options import (
     name_beside,
     namespace_of,
     program_name,
+    where,
 )
 
 if TYPE_CHECKING:
@@ -326,7 +327,6 @@ def _show(
     from laptime.cli.experiments import same_script
     from laptime.cli.printing import open_console, print_all, print_document
     from laptime.cli.result_table import result_lines
-    from laptime.cli.run_commands import where
     from laptime.plan.experiments import besides
 
     found = explained(over.spec, over.status.results or []) if over.spec is not None else []

@@ -79,6 +79,12 @@ def namespace_of(option: str | None, manifest: str | None, cluster: Cluster) -> 
     return option or manifest or cluster.namespace
 
 
+def where(cluster: Cluster, namespace: str) -> str:
+    """Return the options that name a namespace and its cluster, where a command needs them."""
+    option = "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
+    return f"{option}{cluster.chosen}"
+
+
 def longest_of(timeout: str | None) -> float:
     """Return how many seconds to wait at most; Mistake when that is no duration."""
     from laptime.api.durations import parse_duration

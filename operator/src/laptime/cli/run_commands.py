@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from laptime.cli.options import (
     longest_of,
     namespace_of,
     program_name,
+    where,
 )
 from laptime.cli.signals import INTERRUPTED
 
@@ -230,12 +230,6 @@ def progress_console(output: Output) -> Console:
 
     # What a program reads must not have a progress bar in it.
     return PlainConsole(stderr=output is not Output.TABLE)
-
-
-def where(cluster: Cluster, namespace: str) -> str:
-    """Return the options that name a namespace and its cluster, where a command needs them."""
-    option = "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
-    return f"{option}{cluster.chosen}"
 
 
 def _followed(

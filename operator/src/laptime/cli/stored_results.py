@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from laptime.api.status import ConditionType
 from laptime.cli.mistakes import Mistake
-from laptime.cli.options import program_name
-from laptime.cli.run_commands import where
+from laptime.cli.options import program_name, where
 from laptime.report import Report, Results, ResultsError, read_results
 from laptime.report.document import JSON_FILE
 

@@ -20,6 +20,7 @@ from laptime.cli.options import (
     namespace_of,
     program_name,
 )
+from laptime.cli.own_schemas import as_taken, scenario_schema, violations
 
 if TYPE_CHECKING:
     from laptime.catalog import Scenario
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Elsewhere = Callable[[str], Mapping[str, str | None]]
 """Returns what a ConfigMap that is not in the file holds, by key; a Mistake says why it cannot."""
-_METADATA = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
 def validate(
@@ -398,50 +398,3 @@ def expected_length(name: str, spec: dict[str, Any], own: Scenario | None = None
     if any(load.closed is not None and load.closed.requests for load in asked.loads):
         text += f"; those bound by requests are reckoned with {USUAL_RATE:,.0f} requests/s"
     return f"It takes {text}."
-
-
-def as_taken(document: dict[str, Any], schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a run, or what the schema is of, as the API server takes it."""
-    from laptime.cli.schema_rules import without_nulls
-
-    taken: dict[str, Any] = without_nulls(schema or _schema(), document)
-    return taken
-
-
-def violations(
-    document: dict[str, Any], schema: dict[str, Any] | None = None
-) -> tuple[list[str], bool]:
-    """Return what the API server would refuse in a run, and whether rules could be checked."""
-    from laptime.cli.schema_rules import rule_violations, schema_violations
-
-    schema = schema or _schema()
-    named = {**document, "metadata": {"name": document["metadata"]["name"]}}
-    taken = as_taken(named, schema)
-    said = schema_violations(schema, taken)
-    if said:
-        return said, True
-    try:
-        return rule_violations(schema, taken), True
-    except ImportError:
-        return [], False
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    from laptime.cli.generate import catalogue_crd
-
-    return _named(catalogue_crd())
-
-
-@cache
-def scenario_schema() -> dict[str, Any]:
-    """Return the schema of scenarios, as the API server has it."""
-    from laptime.api.crd import build_scenario_crd
-
-    return _named(build_scenario_crd())
-
-
-def _named(crd: dict[str, Any]) -> dict[str, Any]:
-    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    # The API server has a schema of its own for metadata; the rules see the name.
-    return {**schema, "properties": {**schema["properties"], "metadata": _METADATA}}

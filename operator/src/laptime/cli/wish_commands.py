@@ -17,8 +17,8 @@ from laptime.cli.options import (
     existing_run,
     namespace_of,
     program_name,
+    where,
 )
-from laptime.cli.run_commands import where
 
 if TYPE_CHECKING:
     from laptime.cli.cluster_access import Cluster
