@@ -124,3 +124,32 @@ def test_the_servers_in_rust_share_their_build_stage() -> None:
     stages = {text[text.index("FROM ") : text.index("FROM ", text.index("RUN "))] for text in texts}
     assert len(texts) >= 4
     assert len(stages) == 1
+
+
+def test_the_servers_in_python_share_their_stages() -> None:
+    # Up to what each runs with: what is above the first file of its own, an engine runs once.
+    files = (Path(__file__).parents[1] / "servers").glob("*/Dockerfile")
+    texts = {file.parent.name: file.read_text(encoding="utf-8") for file in files}
+    of_python = {name: text for name, text in texts.items() if "python3-venv" in text}
+    stages = {
+        text[text.index("FROM ") : text.index("ENV PATH=")].replace(f"servers/{name}/", "")
+        for name, text in of_python.items()
+    }
+    assert len(of_python) >= 8
+    assert len(stages) == 1
+
+
+def test_what_is_compiled_by_go_shares_what_compiles_it() -> None:
+    files = [*(Path(__file__).parents[1]).rglob("Dockerfile")]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    of_go = [text for text in texts if "golang-go" in text]
+    stages = {
+        "\n".join(
+            line
+            for line in text[text.index("FROM ") : text.index("COPY ")].splitlines()
+            if not line.startswith("#")
+        )
+        for text in of_go
+    }
+    assert len(of_go) >= 7
+    assert len(stages) == 1
