@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 
-WINDOW_NANOSECONDS = 1_000_000_000
-# A window may be this much shorter: the readings are not made to the microsecond.
+# A window is a second, or this at least: the readings are not made to the microsecond.
 _SHORTEST_NANOSECONDS = 900_000_000
 _MOST_READERS = 16
 _NONE = -1.0

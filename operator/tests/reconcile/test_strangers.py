@@ -62,8 +62,6 @@ from .api_server import ApiServer, serving
 from .test_decide import spec_of
 from .world import IMAGES
 
-THEIRS = {"Service", "Deployment", "ConfigMap", "Job"}
-
 
 def run_of(server: ApiServer, name: str = "shop") -> Run:
     return run_view(
