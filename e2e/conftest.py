@@ -1,4 +1,5 @@
-"""What the end-to-end tests stand on: a cluster, kubectl, Helm, and a namespace of their own.
+"""What the end-to-end tests stand on: a cluster, kubectl, Helm, what the chart renders, and a
+namespace of their own.
 
 The cluster is the one that KUBECONFIG names, else the embedded one, which must be up
 (`make cluster`).
@@ -25,6 +26,12 @@ CRD_FILE = ROOT / "crds" / "laptime.dev_benchmarkruns.yaml"
 CRD_NAME = "benchmarkruns.laptime.dev"
 OPERATOR_NAMESPACE = "laptime-system"
 RELEASE = "laptime"
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""What the Pod Security level `restricted` asks of a container, and a read-only root."""
 
 
 class Tool:
@@ -171,6 +178,61 @@ class Api:
         return json.loads(data)
 
 
+class Rendered:
+    """The objects that the chart renders with some values."""
+
+    def __init__(self, helm: Tool, folder: Path, values: dict[str, Any]) -> None:
+        file = folder / "values.yaml"
+        file.write_text(yaml.safe_dump(values))
+        text = helm("template", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "-f", str(file))
+        # The one written in C: CRD and dashboards take the other one seconds.
+        documents = yaml.load_all(text, yaml.CSafeLoader)
+        self.objects: list[dict[str, Any]] = [one for one in documents if one]
+
+    def find(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the one object of that kind and name."""
+        (found,) = (
+            one for one in self.objects if one["kind"] == kind and one["metadata"]["name"] == name
+        )
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the objects of a kind, with their namespace where they have one."""
+        return [
+            "/".join(filter(None, (one["metadata"].get("namespace"), one["metadata"]["name"])))
+            for one in self.objects
+            if one["kind"] == kind
+        ]
+
+    def images(self) -> dict[str, Any]:
+        """Return what the operator reads from its file of images."""
+        document = json.loads(self.find("ConfigMap", "laptime-images")["data"]["images.json"])
+        assert isinstance(document, dict)
+        return document
+
+    def pods(self) -> Iterator[dict[str, Any]]:
+        """Yield the spec of each pod: the operator's and that of `helm test`."""
+        for one in self.objects:
+            if one["kind"] == "Deployment" and one["metadata"]["name"] == "laptime-operator":
+                yield one["spec"]["template"]["spec"]
+            elif one["kind"] == "Pod":
+                yield one["spec"]
+
+    def pod_of(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the spec of the pods of a workload."""
+        pod = self.find(kind, name)["spec"]["template"]["spec"]
+        assert isinstance(pod, dict)
+        return pod
+
+    def prometheus_url(self) -> str:
+        """Return the address of the Prometheus that the operator asks; "" where there is none."""
+        (container,) = self.pod_of("Deployment", "laptime-operator")["containers"]
+        (url,) = (
+            one["value"] for one in container["env"] if one["name"] == "LAPTIME_PROMETHEUS_URL"
+        )
+        return str(url)
+
+
 def _cluster(*arguments: str) -> str:
     """Return the last line of a command of the embedded cluster; fail with what was wrong."""
     command = [sys.executable, str(ROOT / "cluster" / "cluster.py"), *arguments]
@@ -202,6 +264,12 @@ def kubectl(kubeconfig: str) -> Tool:
 def helm(kubeconfig: str) -> Tool:
     """Run Helm as the administrator of the cluster."""
     return Tool(_cluster("path", "helm"), kubeconfig)
+
+
+@pytest.fixture
+def render(helm: Tool, tmp_path: Path) -> Any:
+    """Return a function from values to what the chart renders."""
+    return lambda **values: Rendered(helm, tmp_path, values)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ FIRST = "a"
 SHARDS = {
     "api": (
         "test_chart_dashboards.py",
+        "test_chart_prometheus.py",
         "test_chart_watching.py",
         "test_resource.py",
         "test_scenario_schema.py",

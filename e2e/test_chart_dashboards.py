@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, Tool
-from test_chart import Rendered
-from test_chart_watching import RESTRICTED
+from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, RESTRICTED, Rendered, Tool
 
 FILES = sorted((CHART / "files" / "dashboards").glob("*.json"))
 NAMES = [f"{file.stem}-dashboard" for file in FILES]
-
-
-@pytest.fixture
-def render(helm: Tool, tmp_path: Path) -> Any:
-    """Return a function from values to what the chart renders."""
-    return lambda **values: Rendered(helm, tmp_path, values)
 
 
 def _grafana(**more: Any) -> dict[str, Any]:
@@ -29,9 +19,7 @@ def _grafana(**more: Any) -> dict[str, Any]:
 
 
 def _pod(rendered: Rendered) -> dict[str, Any]:
-    pod = rendered.find("Deployment", "laptime-grafana")["spec"]["template"]["spec"]
-    assert isinstance(pod, dict)
-    return pod
+    return rendered.pod_of("Deployment", "laptime-grafana")
 
 
 def _environment(rendered: Rendered) -> dict[str, str]:

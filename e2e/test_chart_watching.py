@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -12,35 +11,22 @@ import promql_parser
 import pytest
 import yaml
 
-from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, ROOT, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, RESTRICTED, ROOT, Rendered, Tool
 from laptime.manifests.context import ImageSet
-from laptime.measure.prometheus_access import PrometheusAccess
 from laptime.reconcile.metrics import Metrics
-from test_chart import Rendered
-
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
 
 
 @pytest.fixture
-def render(helm: Tool, tmp_path: Path) -> Any:
+def render(render: Any) -> Any:
     """Return a function from values to what the chart renders, with both where not left out."""
 
-    def rendered(**values: Any) -> Rendered:
+    def watched(**values: Any) -> Rendered:
         for name in ("agent", "prometheus"):
             values[name] = {"enabled": True, **values.get(name, {})}
-        return Rendered(helm, tmp_path, values)
+        rendered: Rendered = render(**values)
+        return rendered
 
-    return rendered
-
-
-def _pod(rendered: Rendered, kind: str, name: str) -> dict[str, Any]:
-    pod = rendered.find(kind, name)["spec"]["template"]["spec"]
-    assert isinstance(pod, dict)
-    return pod
+    return watched
 
 
 def _jobs(rendered: Rendered) -> dict[str, dict[str, Any]]:
@@ -52,7 +38,7 @@ def _jobs(rendered: Rendered) -> dict[str, dict[str, Any]]:
     ("kind", "name"), [("DaemonSet", "laptime-agent"), ("Deployment", "laptime-prometheus")]
 )
 def test_the_pods_have_no_privilege_and_have_limits(render: Any, kind: str, name: str) -> None:
-    pod = _pod(render(), kind, name)
+    pod = render().pod_of(kind, name)
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] == 10001
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -64,7 +50,8 @@ def test_the_pods_have_no_privilege_and_have_limits(render: Any, kind: str, name
 
 def test_prometheus_is_the_official_image_or_the_one_built_here(render: Any) -> None:
     def image(**images: Any) -> str:
-        (container,) = _pod(render(images=images), "Deployment", "laptime-prometheus")["containers"]
+        pod = render(images=images).pod_of("Deployment", "laptime-prometheus")
+        (container,) = pod["containers"]
         return str(container["image"])
 
     assert image().startswith("docker.io/prom/prometheus:v")
@@ -78,7 +65,7 @@ def test_prometheus_is_the_official_image_or_the_one_built_here(render: Any) -> 
 
 
 def test_the_agent_sees_two_folders_of_the_host_and_writes_none(render: Any) -> None:
-    pod = _pod(render(), "DaemonSet", "laptime-agent")
+    pod = render().pod_of("DaemonSet", "laptime-agent")
     assert [one["hostPath"]["path"] for one in pod["volumes"]] == ["/sys/fs/cgroup", "/proc"]
     (container,) = pod["containers"]
     for mount in container["volumeMounts"]:
@@ -91,7 +78,7 @@ def test_openshift_is_told_to_admit_the_agents_pod_and_no_more(render: Any) -> N
     page = (ROOT / "docs" / "real-cluster.md").read_text()
     allowed = yaml.safe_load(page.partition("# agent-scc.yaml\n")[2].partition("```")[0])
     chosen = {"compatibility": {"openshift": {"adaptSecurityContext": "force"}}}
-    pod = _pod(render(**{"global": chosen}), "DaemonSet", "laptime-agent")
+    pod = render(**{"global": chosen}).pod_of("DaemonSet", "laptime-agent")
     account = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{pod['serviceAccountName']}"
     assert allowed["users"] == [account]
     assert allowed["runAsUser"] == {"type": "MustRunAsNonRoot"}
@@ -114,13 +101,13 @@ def test_openshift_is_told_to_admit_the_agents_pod_and_no_more(render: Any) -> N
 
 
 def test_without_network_figures_the_agent_does_not_see_processes(render: Any) -> None:
-    pod = _pod(render(agent={"network": False}), "DaemonSet", "laptime-agent")
+    pod = render(agent={"network": False}).pod_of("DaemonSet", "laptime-agent")
     assert [one["hostPath"]["path"] for one in pod["volumes"]] == ["/sys/fs/cgroup"]
     assert not [one for one in pod["containers"][0]["args"] if one.startswith("--proc")]
 
 
 def test_prometheus_has_no_folder_of_the_host(render: Any) -> None:
-    pod = _pod(render(), "Deployment", "laptime-prometheus")
+    pod = render().pod_of("Deployment", "laptime-prometheus")
     assert [set(one) - {"name"} for one in pod["volumes"]] == [{"configMap"}, {"emptyDir"}]
 
 
@@ -151,7 +138,7 @@ def test_they_see_the_pods_of_the_namespaces_with_runs_and_of_no_others(
         bindings = [one for one in rendered.names("RoleBinding") if one.endswith(f"/{name}")]
         assert bindings == [f"{namespace}/{name}" for namespace in elsewhere]
         assert (name in rendered.names("ClusterRoleBinding")) is everywhere
-    arguments = _pod(rendered, "DaemonSet", "laptime-agent")["containers"][0]["args"]
+    arguments = rendered.pod_of("DaemonSet", "laptime-agent")["containers"][0]["args"]
     assert [one for one in arguments if one.startswith("--namespace")] == [
         f"--namespace={namespace}" for namespace in own
     ]
@@ -242,141 +229,7 @@ def test_both_can_be_left_out(render: Any) -> None:
     assert rendered.names("DaemonSet") == []
     assert rendered.names("Deployment") == [f"{OPERATOR_NAMESPACE}/laptime-operator"]
     assert "laptime-watch" not in rendered.names("ClusterRole")
-    assert _url(rendered) == ""
-
-
-def test_the_operator_may_ask_another_prometheus(render: Any) -> None:
-    other = {"enabled": False, "url": "https://prometheus.example/"}
-    assert _url(render(prometheus=other)) == "https://prometheus.example"
-
-
-@pytest.mark.parametrize(
-    ("url", "behind", "ports"),
-    [
-        ("", None, [9090]),
-        ("https://prometheus.example", [], [443]),
-        ("http://prometheus.example/path", [], [80]),
-        # Policies are asked for the port of the pod, where the Service has another one.
-        ("http://prometheus-server.monitoring.svc", None, [80, 9090]),
-        ("https://prometheus.monitoring.svc", [8443], [443, 8443]),
-        ("http://[fd00::1]:9091", [], [9091]),
-        ("http://[fd00::1]", [], [80]),
-    ],
-)
-def test_policies_open_the_ports_of_prometheus_and_those_behind_its_service(
-    render: Any, url: str, behind: list[int] | None, ports: list[int]
-) -> None:
-    policies = {"enabled": True, "apiServerPorts": [6443]}
-    if behind is not None:
-        policies["prometheusPorts"] = behind
-    rendered = render(
-        prometheus={"enabled": not url, "url": url},
-        networkPolicy=policies,
-        grafana={"enabled": True},
-    )
-    for name in ("laptime-operator", "laptime-grafana"):
-        (way_out,) = rendered.find("NetworkPolicy", name)["spec"]["egress"]
-        assert [one["port"] for one in way_out["ports"]] == [53, 53, 5353, 5353, 6443, *ports]
-
-
-OTHER = "https://prometheus.example"
-FILES = "/var/run/secrets/laptime.dev/prometheus"
-
-
-@pytest.mark.parametrize(
-    ("prometheus", "sources"),
-    [
-        (
-            {"auth": {"type": "bearer", "existingSecret": "client"}},
-            [{"secret": {"name": "client", "items": ["token"]}}],
-        ),
-        (
-            {"auth": {"type": "basic", "existingSecret": "client"}, "tls": {"secret": "ca"}},
-            [
-                {"secret": {"name": "client", "items": ["username", "password"]}},
-                {"secret": {"name": "ca", "items": ["ca.crt"]}},
-            ],
-        ),
-        (
-            {
-                "auth": {"type": "serviceAccount"},
-                "tls": {"configMap": "openshift-service-ca.crt", "key": "service-ca.crt"},
-            },
-            [
-                {"serviceAccountToken": {"path": "token"}},
-                {"configMap": {"name": "openshift-service-ca.crt", "items": ["service-ca.crt"]}},
-            ],
-        ),
-        (
-            {"auth": {"type": "serviceAccount", "audience": "thanos"}},
-            [{"serviceAccountToken": {"path": "token", "audience": "thanos"}}],
-        ),
-        ({"headers": {"X-Scope-OrgID": "bench"}}, []),
-        ({"matchers": {"cluster": "east"}}, []),
-    ],
-)
-def test_credentials_and_certificates_of_ones_own_prometheus_are_files(
-    render: Any, prometheus: dict[str, Any], sources: list[dict[str, Any]]
-) -> None:
-    """The keys that it names and no others; it starts without them, and says what is missing."""
-    rendered = render(prometheus={"enabled": False, "url": OTHER, **prometheus})
-    pod = _pod(rendered, "Deployment", "laptime-operator")
-    found = [one["projected"]["sources"] for one in pod["volumes"] if "projected" in one]
-    for source in (one for volume in found for one in volume):
-        (what,) = source.values()
-        if "items" in what:
-            assert what.pop("optional") is True
-            what["items"] = [one["key"] for one in what["items"]]
-    assert found == ([sources] if sources else [])
-    (container,) = pod["containers"]
-    mounts = [one for one in container["volumeMounts"] if one["name"] == "prometheus"]
-    mount = {"name": "prometheus", "mountPath": FILES, "readOnly": True}
-    assert mounts == ([mount] if sources else [])
-    (said,) = (
-        one["value"] for one in container["env"] if one["name"] == "LAPTIME_PROMETHEUS_ACCESS"
-    )
-    access = PrometheusAccess.from_wire(_url(rendered), json.loads(said))
-    assert str(access.files) == FILES
-    assert access.headers == prometheus.get("headers", {})
-    assert access.matchers == prometheus.get("matchers", {})
-    kind = prometheus.get("auth", {}).get("type", "")
-    assert access.authentication == kind
-    # It has no right to read Secrets: the kubelet does.
-    for kind in ("Role", "ClusterRole"):
-        for one in (one for one in rendered.objects if one["kind"] == kind):
-            for rule in one.get("rules") or []:
-                assert "secrets" not in rule["resources"] or rule["verbs"] == ["create"]
-
-
-def test_the_operator_gets_what_was_written_with_every_dollar(render: Any) -> None:
-    """Kubernetes expands $(NAME) in the values of variables, and makes one $ of two."""
-    text = "a$$b$(POD_IP)$"
-    placement = {"description": text}
-    rendered = render(
-        prometheus={
-            "enabled": False,
-            "url": f"{OTHER}/$(POD_IP)",
-            "headers": {"X-A": text},
-            "matchers": {"cluster": text},
-        },
-        placements={"one": placement},
-    )
-    (container,) = _pod(rendered, "Deployment", "laptime-operator")["containers"]
-    found = {one["name"]: _expanded(one["value"]) for one in container["env"] if "value" in one}
-    access = json.loads(found["LAPTIME_PROMETHEUS_ACCESS"])
-    assert (access["headers"], access["matchers"]) == ({"X-A": text}, {"cluster": text})
-    assert found["LAPTIME_PROMETHEUS_URL"] == f"{OTHER}/$(POD_IP)"
-    assert json.loads(found["LAPTIME_PLACEMENTS"]) == {"one": placement}
-
-
-def _expanded(value: str) -> str:
-    """Return what a container gets where a pod says this of a variable, and no $(NAME) is meant."""
-
-    def one(found: re.Match[str]) -> str:
-        assert found[0] == "$$", f"Kubernetes expands {found[0]}"
-        return "$"
-
-    return re.sub(r"\$\$|\$\(\w+\)", one, value)
+    assert rendered.prometheus_url() == ""
 
 
 @pytest.mark.parametrize(
@@ -411,54 +264,6 @@ def test_prometheus_keeps_no_more_than_its_volume_has_room_for(
     assert said()[0] == 0
 
 
-def test_the_charts_own_prometheus_is_asked_without_credentials(render: Any) -> None:
-    pod = _pod(render(), "Deployment", "laptime-operator")
-    assert not [one for one in pod["volumes"] if "projected" in one]
-    names = [one["name"] for one in pod["containers"][0]["env"]]
-    assert "LAPTIME_PROMETHEUS_ACCESS" not in names
-
-
-BEARER = {"type": "bearer", "existingSecret": "client"}
-
-
-@pytest.mark.parametrize(
-    ("prometheus", "says"),
-    [
-        ({"url": "https://me:hunter2@prometheus.example"}, "prometheus.url has credentials in it"),
-        ({"url": f"{OTHER}/?token=hunter2"}, "prometheus.url has a ? or a #"),
-        ({"url": "http://prometheus.example", "auth": BEARER}, "write an https:// address"),
-        ({"url": "http://prometheus.example", "tls": {"secret": "ca"}}, "is for an https://"),
-        ({"auth": BEARER}, "write its address in prometheus.url"),
-        ({"matchers": {"cluster": "east"}}, "write its address in prometheus.url"),
-        ({"headers": {"X-Scope-OrgID": "bench"}}, "write its address in prometheus.url"),
-        ({"url": OTHER, "auth": {"type": "bearer"}}, "name the Secret with the token"),
-        ({"url": OTHER, "auth": {"type": "basic"}}, "the Secret with username and password"),
-        ({"url": OTHER, "auth": {"existingSecret": "client"}}, "write one of them in"),
-        (
-            {"url": OTHER, "auth": {"type": "serviceAccount", "existingSecret": "client"}},
-            "is for the types basic and bearer",
-        ),
-        ({"url": OTHER, "auth": {**BEARER, "audience": "a"}}, "is for the type serviceAccount"),
-        ({"url": OTHER, "tls": {"secret": "a", "configMap": "b"}}, "not both"),
-        ({"url": OTHER, "headers": {"authorization": "hunter2"}}, "credentials belong in a Secret"),
-    ],
-)
-def test_what_contradicts_itself_is_refused_and_not_repeated(
-    helm: Tool, tmp_path: Path, prometheus: dict[str, Any], says: str
-) -> None:
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"prometheus": prometheus}))
-    done = helm.run("template", RELEASE, str(CHART), "-f", str(tmp_path / "values.yaml"))
-    assert done.returncode != 0
-    assert says in done.stderr
-    assert "hunter2" not in done.stderr
-
-
-def _url(rendered: Rendered) -> str:
-    (container,) = _pod(rendered, "Deployment", "laptime-operator")["containers"]
-    (url,) = (one["value"] for one in container["env"] if one["name"] == "LAPTIME_PROMETHEUS_URL")
-    return str(url)
-
-
 def test_exporters_stand_where_there_is_a_prometheus(render: Any) -> None:
     assert render().images()["exporter"] == "docker.io/laptime/exporter:0.1.0"
     assert ImageSet.from_wire(render().images()).exporter is not None
@@ -472,7 +277,7 @@ def test_samples_may_outlive_the_pod(render: Any) -> None:
     rendered = render(prometheus={"persistence": {"enabled": True, "storageClass": "fast"}})
     claim = rendered.find("PersistentVolumeClaim", "laptime-prometheus")["spec"]
     assert claim["storageClassName"] == "fast"
-    volumes = _pod(rendered, "Deployment", "laptime-prometheus")["volumes"]
+    volumes = rendered.pod_of("Deployment", "laptime-prometheus")["volumes"]
     assert volumes[1]["persistentVolumeClaim"] == {"claimName": "laptime-prometheus"}
     named = render(prometheus={"persistence": {"enabled": True, "existingClaim": "mine"}})
     assert named.names("PersistentVolumeClaim") == []
@@ -516,10 +321,10 @@ def test_placement_is_passed_on(render: Any) -> None:
     placement = {"nodeSelector": {"pool": "bench"}, "priorityClassName": "high"}
     rendered = render(agent=placement, prometheus=placement)
     for kind, name in (("DaemonSet", "laptime-agent"), ("Deployment", "laptime-prometheus")):
-        pod = _pod(rendered, kind, name)
+        pod = rendered.pod_of(kind, name)
         assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "bench"}
         assert pod["priorityClassName"] == "high"
-    assert _pod(rendered, "DaemonSet", "laptime-agent")["tolerations"] == [{"operator": "Exists"}]
+    assert rendered.pod_of("DaemonSet", "laptime-agent")["tolerations"] == [{"operator": "Exists"}]
 
 
 def test_only_the_operator_is_asked_what_the_operator_says(render: Any) -> None:
