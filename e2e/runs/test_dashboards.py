@@ -169,7 +169,7 @@ class Said:
         begun anew since the run.
         """
         stored = [
-            (one["metadata"]["labels"].get("laptime.dev/trial", ""), one.get("data") or {})
+            ((one["metadata"].get("labels") or {}).get("laptime.dev/trial"), one.get("data") or {})
             for one in self._cluster.stored(self._run).objects
         ]
         trials, readings = (
