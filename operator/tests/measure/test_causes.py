@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.causes import Cause
+from laptime.api.evidence import PoolEvidence
 from laptime.api.side_services import SideService
 from laptime.api.usage import ComponentUsage, NodeUsage, ProcessUsage, Source, TrialUsage
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
     FAR,
+    LARGE_POOL,
     OWN_IMAGE,
     SMALL_POOL,
     SMALL_POSTGRES,
@@ -442,6 +444,82 @@ def test_what_was_close_too_is_named_nearest_first() -> None:
     found = cause_of(crowded)
     assert found.cause is Cause.SERVER_CPU
     assert found.also == [Cause.PGBOUNCER_POOL, Cause.GENERATOR, Cause.NODE]
+
+
+def narrow_pool(size: int, active: float) -> PoolEvidence:
+    """Return what PgBouncer says of a pool that nobody waits for."""
+    return full_pool(active, waiting=0.0).model_copy(update={"pool_size": size})
+
+
+IN_SERIES = {
+    "the server's pool before one of PgBouncer": (
+        Trial(
+            topology={"postgres": {}, "pgbouncer": {"poolSize": 2}},
+            server=SMALL_POOL,
+            pool=narrow_pool(2, 1.96),
+            database=connections(1.95, 0.1),
+        ),
+        [Cause.DATABASE_CONNECTIONS, Cause.PGBOUNCER_POOL],
+        "; of PgBouncer's pool behind it 98% were taken too",
+    ),
+    "the proxy's cap before the server's pool": (
+        Trial(
+            topology=CAPPED,
+            proxy=queued(),
+            server={"databaseConnections": 8},
+            database=connections(7.6, 0.1),
+        ),
+        [Cause.HAPROXY_CAP, Cause.DATABASE_CONNECTIONS],
+        "; of the server's pool behind it 95% were taken too",
+    ),
+    "the proxy's cap before PgBouncer's pool, which samples missed": (
+        Trial(
+            topology={**CAPPED, "pgbouncer": {"poolSize": 8}},
+            proxy=queued(),
+            server=LARGE_POOL,
+            pool=narrow_pool(8, 6.9),
+            database=connections(6.9, 0.1, seconds=76.0),
+        ),
+        [Cause.HAPROXY_CAP, Cause.PGBOUNCER_POOL],
+        "; of PgBouncer's pool behind it 95% were taken too",
+    ),
+    "the proxy's cap before the server's threads": (
+        Trial(topology=CAPPED, proxy=queued(), known={"requests_at_once": 4}),
+        [Cause.HAPROXY_CAP, Cause.SERVER_CONCURRENCY],
+        "; of the server's slots behind it 99% were taken too",
+    ),
+    "slots of unknown number before PgBouncer's pool": (
+        Trial(
+            topology={"postgres": {}, "pgbouncer": {"poolSize": 4}},
+            server=LARGE_POOL,
+            rate=80.0,
+            server_time=latency(0.4, least=0.05, spread=1.02),
+            pool=narrow_pool(4, 3.92),
+            database=connections(3.9, 0.1),
+        ),
+        [Cause.SERVER_CONCURRENCY, Cause.PGBOUNCER_POOL],
+        "; of PgBouncer's pool behind it 98% were taken too",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_SERIES)
+def test_what_lets_no_more_through_behind_a_full_slot_is_named_beside_it(name: str) -> None:
+    trial, causes, evidence = IN_SERIES[name]
+    found = cause_of(trial)
+    assert [found.cause, *found.also] == causes
+    assert evidence in found.evidence
+
+
+def test_what_has_room_behind_a_full_slot_is_not_named_beside_it() -> None:
+    trial, _, _ = IN_SERIES["the server's pool before one of PgBouncer"]
+    roomy = replace(trial, pool=narrow_pool(3, 1.96))
+    assert cause_of(roomy).also == []
+    trial, _, _ = IN_SERIES["the proxy's cap before the server's pool"]
+    assert cause_of(replace(trial, server={"databaseConnections": 9})).also == []
+    # Nor is a pool that nobody waits for where no slot limits.
+    busy = Trial(server={"workers": 1}, cores={"server": 0.98}, pool=full_pool(waiting=0.0))
+    assert cause_of(busy).also == []
 
 
 def test_memory_that_fills_the_cpu_and_a_disk_behind_pools_are_named_beside_them() -> None:

@@ -26,6 +26,7 @@ from laptime.measure.saturation import (
     NEAR,
     POOLS,
     SATURATED,
+    SLOTS,
     Resource,
     Scene,
     Waiting,
@@ -52,6 +53,11 @@ _NARROW = 1.5
 _FAST_START = 0.6
 _CARRIERS = (("connection", "connections"), ("stream", "streams"))
 _ONE_SLOT = 0.7
+_PLACES = {
+    Cause.PGBOUNCER_POOL: "PgBouncer's pool",
+    Cause.DATABASE_CONNECTIONS: "the server's pool",
+    Cause.SERVER_CONCURRENCY: "the server's slots",
+}
 
 
 def limited_by(
@@ -141,9 +147,24 @@ def _full(resource: Resource) -> bool:
 
 
 def _named(cause: Resource, every: list[Resource]) -> LimitedBy:
+    behind = _in_series(cause, every)
+    said = [f"of {_PLACES[one.cause]} behind it {one.in_use:.0%} were taken too" for one in behind]
+    also = [*(one.cause for one in behind), *_near(every, besides=cause.cause)]
     return LimitedBy(
-        cause=cause.cause, evidence=cause.evidence, also=_near(every, besides=cause.cause)
+        cause=cause.cause,
+        evidence="; ".join([cause.evidence, *said]),
+        also=list(dict.fromkeys(also)),
     )
+
+
+def _in_series(cause: Resource, every: list[Resource]) -> list[Resource]:
+    """Return the slots inside a full one that are as full, though few or none wait for them.
+
+    The outer one lets no more through than they take: with more of it alone all would wait there,
+    and it would give 1 / 0.9 of the throughput at most.
+    """
+    inside = SLOTS[: SLOTS.index(cause.cause)] if cause.cause in SLOTS else ()
+    return [one for one in every if one.cause in inside and one.in_use >= SATURATED]
 
 
 def _near(every: list[Resource], besides: Cause) -> list[Cause]:

@@ -60,6 +60,8 @@ _MEASURED_TOO_LOW = 1.15
 """A way that carried more than that: bytes are counted with headers (at most 5 % of full packets
 of Ethernet), and the rest is what two readings of a quiet network may differ by."""
 POOLS = (Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS)
+SLOTS = (*POOLS, Cause.SERVER_CONCURRENCY, Cause.HAPROXY_CAP)
+"""What requests hold while they wait for others, the innermost first."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Resource:
     evidence: str
     taken: float = 0.0
     """Of slots: how many requests have one."""
+    in_use: float = 0.0
+    """Of slots: the share that is taken at least, whether or not anybody waits for one."""
 
 
 @dataclass(frozen=True)
@@ -565,7 +569,23 @@ def _pgbouncer_pool(scene: Scene) -> Resource | None:
     )
     # A pool that nobody waits for holds nobody up, however full it is.
     full = pool.active_mean / size if max(waiting, pool.waiting_mean) > 0 else 0.0
-    return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said, pool.active_mean)
+    in_use = min(1.0, max(pool.active_mean, _running(scene)) / size)
+    return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said, pool.active_mean, in_use)
+
+
+def _running(scene: Scene) -> float:
+    """Return how many connections run a statement at least.
+
+    The time of all statements, divided by the window, is exact; samples are not.
+    """
+    database, pool, running = scene.tiers.database, scene.tiers.pool, 0.0
+    if pool is not None:
+        running = pool.active_mean
+    if database is not None:
+        running = max(running, database.active_mean)
+        if database.statement_seconds is not None and scene.figures.window_seconds > 0:
+            running = max(running, database.statement_seconds / scene.figures.window_seconds)
+    return running
 
 
 def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
@@ -580,14 +600,12 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     transaction that is open. Where a request can wait for nothing else, those that are more than
     the connections and are not being computed wait for one.
     """
-    database, pool = scene.tiers.database, scene.tiers.pool
+    database = scene.tiers.database
     if scene.topology.postgres is None or database is None:
         return None
     size = pool_size(scene.server)
     idle = database.idle_in_transaction_mean or 0.0
-    running = max(database.active_mean, pool.active_mean if pool else 0.0)
-    if database.statement_seconds is not None and scene.figures.window_seconds > 0:
-        running = max(running, database.statement_seconds / scene.figures.window_seconds)
+    running = _running(scene)
     parts = [scene.component("server"), scene.component("pgbouncer")]
     computing = sum(
         (one.cores_mean or 0.0) + (one.cpu_waiting_share or 0.0) for one in parts if one is not None
@@ -627,7 +645,8 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
         )
     elif queued and open_ > 0 and held >= _HELD_AT_LEAST:
         full = max(held, SATURATED)
-    return Resource(Cause.DATABASE_CONNECTIONS, full, said, size * full)
+    in_use = min(1.0, open_ / size)
+    return Resource(Cause.DATABASE_CONNECTIONS, full, said, size * full, in_use)
 
 
 def _computed(scene: Scene) -> float:
@@ -653,7 +672,8 @@ def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource |
     )
     # All are taken when there are more requests; slots that nobody waits for hold nobody up.
     full = 1.0 if scene.at_server >= _QUEUED_PER_SLOT * slots else 0.0
-    return Resource(Cause.SERVER_CONCURRENCY, full, said, min(float(slots), scene.at_server))
+    taken = min(float(slots), scene.at_server)
+    return Resource(Cause.SERVER_CONCURRENCY, full, said, taken, taken / slots)
 
 
 def _haproxy_cap(scene: Scene) -> Resource | None:
