@@ -6,6 +6,11 @@ and behind it take: a place at HAProxy, a slot, a wait, a CPU, a connection, a p
 pool, a statement. All times are fixed, so the throughput is counted by playing it through, without
 any formula that could be wrong where two resources are nearly alike.
 
+The server's threads do more than to burn: one takes a request in before that waits for a slot, and
+one has to read the answer of the database while connection and slot are still held. So whoever
+burns holds up those whose statement is over, and connections of a busy thread are held for longer
+than its statements take: more threads shorten that, and more connections fill the time.
+
 It knows nothing of Laptime: neither readings nor rules.
 """
 
@@ -20,7 +25,9 @@ from itertools import count
 from laptime.api.causes import Cause
 
 SERVER_SECONDS = 0.0003
-"""CPU time of a request at the reference server without `BURN`; likewise the following ones."""
+"""CPU time of a request at the reference server without `BURN`; likewise the following ones. A
+third of it before the request has a slot, one until the statement is sent, one when it is over:
+nobody measured the parts, and all of it is so short that it matters little how it is cut."""
 POSTGRES_SECONDS = 0.0002
 PGBOUNCER_SECONDS = 0.00008
 HAPROXY_SECONDS = 0.00012
@@ -156,35 +163,53 @@ _Step = float | tuple[_Places, ...] | _Places | None
 """What a user does: wait for so long, take places, give one back, or be done with a request."""
 
 
-def _circuit(it: SetUp) -> float:
-    """Play a closed circuit through and return the answers per second in its steady state."""
+def _circuit(it: SetUp, *, apart: bool = False) -> float:
+    """Play a closed circuit through and return the answers per second in its steady state.
+
+    `apart`: what the server does beside burning needs none of the threads that burn.
+    """
     if it.processes > 1:
         # The first process has all users but one for each other, who have theirs to themselves.
+        # Each burns on its main thread, and does all else on another one.
         each = replace(it, processes=1, threads=1)
         others = it.processes - 1
-        first = _circuit(replace(each, users=max(1, it.users - others)))
-        return first + others * _circuit(replace(each, users=1))
+        first = _circuit(replace(each, users=max(1, it.users - others)), apart=True)
+        return first + others * _circuit(replace(each, users=1), apart=True)
     cap, slots, cpu = _Places(it.cap), _Places(it.slots), _Places(it.threads)
+    other = _Places(None) if apart else cpu
     connections, pool = _Places(it.connections), _Places(it.pool)
     lock = _Places(1 if it.lock else None)
     statement, postgres = POSTGRES_SECONDS + it.rows * ROW_SECONDS, _Places(NODE_CPUS)
+    part = SERVER_SECONDS / 3
 
     def user() -> Iterator[_Step]:
         while True:
-            yield cap, slots
+            yield (cap,)
+            yield from _computed(part, other)
+            yield (slots,)
             yield _waited(it.hold) + _waited(it.upstream)
-            yield (cpu,)
-            yield it.burn + SERVER_SECONDS
-            yield cpu
+            yield from _computed(it.burn + part, cpu)
             yield connections, pool, lock
             yield _waited(it.pause)
             yield lock
             yield (postgres,)
             yield statement
-            yield from (postgres, pool, connections, slots, cap)
+            yield from (postgres, pool)
+            yield from _computed(part, other)
+            yield from (connections, slots, cap)
             yield None
 
     return _played([user() for _ in range(it.users)])
+
+
+def _computed(seconds: float, thread: _Places) -> Iterator[_Step]:
+    """Yield the steps of whoever computes for so long.
+
+    Nobody makes way: Go asks for that after 10 ms at the earliest, which is about a whole burn.
+    """
+    yield (thread,)
+    yield seconds
+    yield thread
 
 
 def _waited(seconds: float) -> float:

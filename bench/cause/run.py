@@ -11,8 +11,8 @@ that knows nothing of Laptime. Then `laptime explain` tries what the run suspect
 - of those that are *confirmed*, how many do, by the very change that was tried;
 - of all set-ups, and of those that an experiment can try at all, how many got a right confirmation,
   and no wrong one;
-- of pairs in series, how often both are named: the one as suspected, the other at least as near its
-  limit.
+- of pairs in series, how often both are named: the one as suspected, the other as what is near its
+  limit too.
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and in it the images
 that the second form prints. Goes on where it stopped: journal.jsonl has each set-up with the commit
@@ -21,7 +21,8 @@ each by what its commit said of it, and those of the present commit once more by
 can miss, these where chance alone would make it so bad less often than SURELY. Exits with 1 when a
 goal is missed, and says *not judged* while there are fewer of a cause, or of pairs, than WANTED
 says: what is drawn next is one that lacks. A set-up beside which others used more of the machine
-than LIMITS say is shown and not judged. How busy the machine was is printed.
+than LIMITS say is shown and not judged, nor is one of PAIRS_BY_CHANCE. How busy the machine was is
+printed.
 """
 
 from __future__ import annotations
@@ -73,6 +74,10 @@ GOAL_CONFIRMED, GOAL_SUSPECTED, GOAL_PROVEN, GOAL_BOTH = 0.98, 0.85, 0.80, 0.80
 SURELY = 0.03
 """Few set-ups that are as bad by chance less often than this miss a goal."""
 LIMITS = OF_BEHAVIOUR
+PAIRS_BY_CHANCE = frozenset({"01d41fad7467", "fc298bae7a3d"})
+"""Commits at which pairs were what came out of two resources that end at about one rate, by a model
+in which nobody waited for a thread to read an answer: whether neither alone gives anything is not
+known of any of them."""
 LONGEST_SECONDS = 400.0
 NAME = "cause"
 
@@ -112,9 +117,20 @@ class Entry:
     others: float | None = NOT_ASKED_YET
 
     @property
+    def why_not_judged(self) -> str:
+        """What speaks against judging it; empty: nothing.
+
+        Others took so much of the machine that what was named is not Laptime's own, or the truth is
+        not known.
+        """
+        if self.commit in PAIRS_BY_CHANCE and not any(len(each) == 1 for each in self.truth):
+            return "a pair by chance"
+        return LIMITS.beyond(self)
+
+    @property
     def judged(self) -> bool:
-        """Whether others left it so much of the machine that what was named is Laptime's own."""
-        return not LIMITS.beyond(self)
+        """Whether it counts."""
+        return not self.why_not_judged
 
 
 def explained() -> tuple[list[dict[str, Any]], str]:
@@ -234,7 +250,7 @@ def _set_ups(entries: list[Entry]) -> list[str]:
         truth = ", ".join("+".join(each) for each in entry.truth)
         also = f" ({', '.join(entry.also)})" if entry.also else ""
         mark = "right" if suspected_rightly(entry) else "WRONG"
-        beyond = "" if entry.judged else f"; not judged: {LIMITS.beyond(entry)}"
+        beyond = "" if entry.judged else f"; not judged: {entry.why_not_judged}"
         found.append(
             f"{entry.commit[:7]} {entry.number:>3} {mark} {truth:<44} "
             f"suspected {entry.suspected}{also}; {entry.rate[1]:.0f}/s, model {entry.rate[0]:.0f}"

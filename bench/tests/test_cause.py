@@ -8,7 +8,17 @@ from math import isclose
 
 import pytest
 from cause.cases import CASES
-from cause.draws import IN_SERIES, NOT_TRIED, TRIED, WANTED, drawn, lacking, limits, next_kind
+from cause.draws import (
+    IN_SERIES,
+    NOT_TRIED,
+    TRIED,
+    WANTED,
+    WORTH,
+    drawn,
+    lacking,
+    limits,
+    next_kind,
+)
 from cause.fixed import FEWEST
 from cause.fixed import table as table_of_fixed
 from cause.manifests import manifest, with_more
@@ -21,7 +31,16 @@ from cause.model import (
     gain,
     throughput,
 )
-from cause.run import Entry, Tried, both_named, confirmed, proven, suspected_rightly, table
+from cause.run import (
+    PAIRS_BY_CHANCE,
+    Entry,
+    Tried,
+    both_named,
+    confirmed,
+    proven,
+    suspected_rightly,
+    table,
+)
 
 from laptime.api.causes import Cause
 
@@ -58,6 +77,42 @@ def test_of_two_in_series_neither_gives_anything_alone() -> None:
     assert gain(it, Cause.DATABASE_CONNECTIONS) < 1.02
     assert gain(it, Cause.SERVER_CONCURRENCY) < 1.05
     assert limits(it) == [frozenset([Cause.DATABASE_CONNECTIONS, Cause.SERVER_CONCURRENCY])]
+
+
+def test_who_burns_holds_up_an_answer_and_its_connection() -> None:
+    """Of a burn that begins 8.9 ms after the last answer the statement's end waits for the rest."""
+    it = SetUp(24, burn=0.004, hold=0.008, pause=0.01, connections=1, pool=1)
+    part = SERVER_SECONDS / 3
+    statement = 0.01 + TIMER_SECONDS + POSTGRES_SECONDS
+    burnt = part + 0.008 + TIMER_SECONDS + 0.004 + part
+    assert burnt > statement + 0.002
+    assert isclose(throughput(it), 1 / (burnt + part), rel_tol=0.01)
+    # A second connection has its statement begin meanwhile, though PgBouncer has one alone.
+    assert isclose(gain(it, Cause.DATABASE_CONNECTIONS), (burnt + part) / statement, rel_tol=0.01)
+    assert gain(it, Cause.PGBOUNCER_POOL) < 1.01
+    assert limits(it) == [frozenset([Cause.SERVER_CPU]), frozenset([Cause.DATABASE_CONNECTIONS])]
+
+
+def test_a_pair_is_as_many_places_within_one_another_that_are_held_for_as_long() -> None:
+    for number in range(3):
+        it = drawn(SEED, number, IN_SERIES)
+        places = [one for one in (it.cap, it.slots, it.pool) if one is not None]
+        places += [it.connections] if it.connections < 40 else []
+        assert len(places) == 2
+        assert len({*places}) == 1
+        assert it.users >= 4 * places[0]
+        (pair,) = limits(it)
+        assert all(gain(it, one) < 1.02 for one in pair)
+        assert gain(it, *pair) > 1.9
+        # What lies between the times that both are held is far less than the pause.
+        assert (it.burn, it.hold) == (0.0, 0.0)
+        assert (it.pause + 0.0015) / it.pause < WORTH
+
+
+def test_a_set_up_of_a_cause_is_limited_by_it_alone() -> None:
+    """A hundred set-ups had one that came out as limited by two together."""
+    it = drawn("01d41fad7467", 4, "databaseConnections")
+    assert frozenset([Cause.DATABASE_CONNECTIONS]) in limits(it)
 
 
 def test_a_full_pool_before_a_lock_is_none_that_limits() -> None:
@@ -214,6 +269,19 @@ def test_a_set_up_beside_which_others_used_the_machine_is_shown_and_not_judged()
     # Within the limits it is wrong.
     assert not table([right, replace(wrong, stolen=0.05, others=0.2)], SEED)[1]
     assert table([wrong], SEED)[0][-1] == "no set-up can be judged"
+
+
+def test_a_pair_that_came_by_chance_is_shown_and_not_judged() -> None:
+    right = entry("databaseConnections", PAIR, RIGHT, also=["serverConcurrency"])
+    (commit, *_) = PAIRS_BY_CHANCE
+    by_chance = replace(entry("databaseConnections", PAIR, WRONG), commit=commit)
+    lines, good = table([right, by_chance], SEED)
+    assert good
+    assert "; not judged: a pair by chance" in "\n".join(lines)
+    assert f"{'pairs of which both are named':<46}    1 of 1    100.0%  goal 80%: met" in lines
+    # What one cause limits was known there.
+    single = replace(entry("node", [["databaseConnections"]]), commit=commit)
+    assert single.judged
 
 
 @pytest.mark.parametrize("cause", [*TRIED, *NOT_TRIED])
