@@ -517,9 +517,27 @@ def test_what_has_room_behind_a_full_slot_is_not_named_beside_it() -> None:
     assert cause_of(roomy).also == []
     trial, _, _ = IN_SERIES["the proxy's cap before the server's pool"]
     assert cause_of(replace(trial, server={"databaseConnections": 9})).also == []
+    trial, _, _ = IN_SERIES["the proxy's cap before PgBouncer's pool, which samples missed"]
+    sessions = {**CAPPED, "pgbouncer": {"poolSize": 8, "poolMode": "session"}}
+    idle = replace(
+        trial, topology=sessions, pool=narrow_pool(8, 8.0), database=connections(3.0, 0.1)
+    )
+    assert cause_of(idle).also == []
     # Nor is a pool that nobody waits for where no slot limits.
     busy = Trial(server={"workers": 1}, cores={"server": 0.98}, pool=full_pool(waiting=0.0))
     assert cause_of(busy).also == []
+
+
+def test_a_connection_that_a_session_keeps_in_pgbouncer_runs_no_statement() -> None:
+    kept = Trial(
+        topology={"postgres": {}, "pgbouncer": {"poolSize": 8, "poolMode": "session"}},
+        server={"databaseConnections": 8},
+        pool=narrow_pool(8, 8.0),
+        database=connections(3.0, 0.1),
+    )
+    assert cause_of(kept).cause is Cause.UNKNOWN
+    by_statement = {"postgres": {}, "pgbouncer": {"poolSize": 8}}
+    assert cause_of(replace(kept, topology=by_statement)).cause is Cause.DATABASE_CONNECTIONS
 
 
 def test_memory_that_fills_the_cpu_and_a_disk_behind_pools_are_named_beside_them() -> None:

@@ -19,7 +19,7 @@ from laptime.api.resources import Resources, quantity
 from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
-from laptime.api.topology import Topology
+from laptime.api.topology import PoolMode, Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.measure.by_design import ByDesign, pool_size
 from laptime.measure.validity import (
@@ -569,17 +569,19 @@ def _pgbouncer_pool(scene: Scene) -> Resource | None:
     )
     # A pool that nobody waits for holds nobody up, however full it is.
     full = pool.active_mean / size if max(waiting, pool.waiting_mean) > 0 else 0.0
-    in_use = min(1.0, max(pool.active_mean, _running(scene)) / size)
+    in_use = min(1.0, _running(scene) / size)
     return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said, pool.active_mean, in_use)
 
 
 def _running(scene: Scene) -> float:
     """Return how many connections run a statement at least.
 
-    The time of all statements, divided by the window, is exact; samples are not.
+    The time of all statements, divided by the window, is exact; samples are not. To PgBouncer a
+    connection is in use until it is given back: by a session that idles too.
     """
     database, pool, running = scene.tiers.database, scene.tiers.pool, 0.0
-    if pool is not None:
+    tier = scene.topology.pgbouncer
+    if pool is not None and tier is not None and tier.pool_mode is not PoolMode.SESSION:
         running = pool.active_mean
     if database is not None:
         running = max(running, database.active_mean)
