@@ -53,10 +53,8 @@ def with_more(it: SetUp, arms: Sequence[str]) -> dict[str, SetUp]:
 
 _MORE: Mapping[str, Callable[[SetUp], SetUp]] = {
     "conns": lambda it: replace(it, connections=2 * it.connections),
-    # Each worker of an image has half of the connections; here all have one pool.
-    "workers": lambda it: replace(
-        it, threads=2 * it.threads, connections=max(1, -(-it.connections // 2))
-    ),
+    # An image is told of as many connections as before, and the threads of this one share them.
+    "workers": lambda it: replace(it, threads=2 * it.threads),
     "cpu": lambda it: replace(it, server_cpu=2 * (it.server_cpu or 1)),
     "pgcpu": lambda it: replace(it, postgres_cpu=2 * (it.postgres_cpu or 1)),
     "poolcpu": lambda it: replace(it, pgbouncer_cpu=2 * (it.pgbouncer_cpu or 1)),

@@ -155,6 +155,8 @@ def test_an_arm_is_the_set_up_that_its_name_says() -> None:
         "server-pool": replace(it, pool=4),
         "server-all": replace(it, connections=6, pool=4),
     }
+    # An experiment leaves the connections of an image as they are.
+    assert with_more(it, ["server-workers"]) == {"server-workers": replace(it, threads=2)}
     with pytest.raises(KeyError):
         with_more(it, ["server-wheels"])
 
