@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from laptime_agent.cgroups import CgroupV2, parse_pressure
+from laptime_agent.cgroups import CgroupV2, parse_operations, parse_pressure
 from laptime_agent.files import field
 from laptime_agent.hierarchy import Hierarchy, NodeGroup, parse_cpus
 from laptime_agent.node import Node
@@ -236,6 +236,36 @@ def test_pressure_that_nobody_may_read_is_left_out() -> None:
     assert parse_pressure("cpu", b"some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n") == {
         ("cpu", "some"): 7
     }
+
+
+@pytest.mark.parametrize(("version", "tree"), [("v1", "unified"), ("v2", ".")])
+def test_what_a_pod_reads_and_writes_is_told_where_the_kernel_counts_it(
+    tmp_path: Path, version: str, tree: str
+) -> None:
+    shutil.copytree(FIXTURES / version, tmp_path, dirs_exist_ok=True)
+    hierarchy = Hierarchy(str(tmp_path))
+    path = hierarchy.find_pod(UID, search_roots=True)
+    assert path is not None
+    assert hierarchy.open(path).read().disk_operations == {}
+    file = tmp_path / tree / path / "io.stat"
+    file.write_text("")
+    cgroup = hierarchy.open(path)
+    assert cgroup.read().disk_operations == {}
+    file.write_text("8:0 rbytes=4096 wbytes=12288 rios=1 wios=3 dbytes=0 dios=5\n")
+    assert cgroup.read().disk_operations == {"8:0": 4}
+    cgroup.close()
+    # Nobody asks that of a container alone.
+    assert hierarchy.open(path, with_pressure=False).read().disk_operations == {}
+
+
+def test_operations_are_those_of_each_device_that_has_a_number() -> None:
+    text = (
+        b"259:0 rbytes=1449984 wbytes=3145728 rios=18 wios=24 dbytes=0 dios=0\n"
+        b"(unknown) rbytes=1449984 wbytes=3145728 rios=18 wios=24 dbytes=0 dios=0\n"
+        b"8:16 8:0 rbytes=0 wbytes=4096 rios=0 wios=1 dbytes=0 dios=0 cost.usage=7\n"
+        b"252:0 "
+    )
+    assert parse_operations(text) == {"259:0": 42, "8:0": 1}
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,27 @@ def test_the_network_of_a_pod_is_written(sampler: Sampler) -> None:
     assert found["laptime_pod_network_transmit_bytes_total"][0].value >= 0
 
 
+def test_what_a_pod_does_at_each_disk_is_written_where_the_kernel_tells(
+    sampler: Sampler, tree: Path
+) -> None:
+    sampler.tick(everything=True)
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    assert "laptime_pod_disk_operations_total" not in samples(exposition)
+    file = tree / "unified" / "kubepods" / "burstable" / f"pod{UID}" / "io.stat"
+    file.write_text(
+        "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n"
+        "253:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
+    )
+    again = Sampler(Hierarchy(str(tree)), Node(), None)
+    again.tell("test", {UID: make_pod()})
+    again.tick(everything=True)
+    found = samples(Exposition(again, "n1", own_metrics(again)))
+    first, second = found["laptime_pod_disk_operations_total"]
+    assert (first.labels, first.value) == ({**EXPECTED, "device": "8:0"}, 3)
+    assert (second.labels, second.value) == ({**EXPECTED, "device": "253:0"}, 1)
+    assert first.timestamp == found["laptime_pod_pressure_seconds_total"][0].timestamp
+
+
 def test_labels_are_escaped() -> None:
     assert escaped('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
 

@@ -1,14 +1,17 @@
-"""The counters of one cgroup, from cgroup v1 (with v2's pressure beside it) or v2."""
+"""The counters of one cgroup, from cgroup v1 (with v2's pressure and disks beside it) or v2."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Protocol
 
 from laptime_agent.files import KernelFile, field, open_if_there
 from laptime_agent.readings import CgroupReading
 
 _RESOURCES = ("cpu", "memory", "io")
+# Some kernels leave lines unfinished ("8:16 8:0 rbytes=…"), or have no number for a hidden device.
+_OPERATIONS = re.compile(rb"(\d+:\d+) rbytes=\d+ wbytes=\d+ rios=(\d+) wios=(\d+)")
 
 
 class Cgroup(Protocol):
@@ -52,8 +55,8 @@ class CgroupV1:
 
     def __init__(self, mount: str, relative: str, with_pressure: bool) -> None:
         self._files: list[KernelFile] = []
-        # Pressure belongs to v2, whose tree exists beside v1 with the same groups ("hybrid").
-        self._pressure = _Pressure(os.path.join(mount, "unified", relative), with_pressure)
+        # These belong to v2, whose tree exists beside v1 with the same groups ("hybrid").
+        self._waits = _Waits(os.path.join(mount, "unified", relative), with_pressure)
         try:
             self._usage = self._open(mount, "cpuacct", relative, "cpuacct.usage")
             self._cpu_stat = self._open(mount, "cpu", relative, "cpu.stat")
@@ -85,14 +88,15 @@ class CgroupV1:
             throttled_periods=field(throttling, b"nr_throttled") or 0,
             working_set_bytes=max(0, memory - inactive),
             memory_peak_bytes=self._memory_peak.read_integer(),
-            pressure=self._pressure.read(),
+            pressure=self._waits.pressure(),
+            disk_operations=self._waits.disk_operations(),
         )
 
     def close(self) -> None:
         """Let go of its files."""
         for file in self._files:
             file.close()
-        self._pressure.close()
+        self._waits.close()
 
 
 class CgroupV2:
@@ -101,7 +105,7 @@ class CgroupV2:
     def __init__(self, mount: str, relative: str, with_pressure: bool) -> None:
         folder = os.path.join(mount, relative)
         self._files: list[KernelFile] = []
-        self._pressure = _Pressure(folder, with_pressure)
+        self._waits = _Waits(folder, with_pressure)
         # Kernels before 5.19 keep no peak: then it is the highest of what was read.
         self._memory_peak = open_if_there(os.path.join(folder, "memory.peak"))
         self._highest_seen = 0
@@ -135,7 +139,8 @@ class CgroupV2:
             throttled_periods=field(cpu, b"nr_throttled") or 0,
             working_set_bytes=max(0, memory - inactive),
             memory_peak_bytes=peak,
-            pressure=self._pressure.read(),
+            pressure=self._waits.pressure(),
+            disk_operations=self._waits.disk_operations(),
         )
 
     def close(self) -> None:
@@ -144,7 +149,7 @@ class CgroupV2:
             file.close()
         if self._memory_peak is not None:
             self._memory_peak.close()
-        self._pressure.close()
+        self._waits.close()
 
 
 def _used_nanoseconds(cpu_stat: bytes) -> int:
@@ -152,24 +157,31 @@ def _used_nanoseconds(cpu_stat: bytes) -> int:
     return 1000 * (field(cpu_stat, b"usage_usec") or 0)
 
 
-class _Pressure:
-    """The files *.pressure of a folder, those that exist and are wanted."""
+class _Waits:
+    """The files *.pressure and io.stat of a folder of v2, those that exist and are wanted."""
 
     def __init__(self, folder: str, wanted: bool) -> None:
         names = _RESOURCES if wanted else ()
         opened = {name: open_if_there(f"{folder}/{name}.pressure") for name in names}
         self._files = {name: file for name, file in opened.items() if file is not None}
+        # It is there where the controller `io` is on in the groups above.
+        self._io_stat = open_if_there(f"{folder}/io.stat") if wanted else None
 
-    def read(self) -> dict[tuple[str, str], int]:
+    def pressure(self) -> dict[tuple[str, str], int]:
         return {
             key: value
             for resource, file in self._files.items()
             for key, value in parse_pressure(resource, _text_of(file)).items()
         }
 
+    def disk_operations(self) -> dict[str, int]:
+        return {} if self._io_stat is None else parse_operations(_text_of(self._io_stat))
+
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+        if self._io_stat is not None:
+            self._io_stat.close()
 
 
 def _text_of(file: KernelFile) -> bytes:
@@ -190,3 +202,11 @@ def parse_pressure(resource: str, text: bytes) -> dict[tuple[str, str], int]:
             end = text.find(b"\n", start)
             totals[resource, kind] = int(text[start : end if end >= 0 else None])
     return totals
+
+
+def parse_operations(text: bytes) -> dict[str, int]:
+    """Return the reads and writes at each block device of a file io.stat, by its numbers."""
+    return {
+        device.decode(): int(reads) + int(writes)
+        for device, reads, writes in _OPERATIONS.findall(text)
+    }

@@ -139,6 +139,11 @@ _POD_PRESSURE = _Family(
     "counter",
     "Time in which some, or the full set of, tasks of the pod waited for the resource.",
 )
+_POD_DISK = _Family(
+    "laptime_pod_disk_operations_total",
+    "counter",
+    "Reads and writes of the pod at a block device.",
+)
 _POD_RECEIVED = _Family(
     "laptime_pod_network_receive_bytes_total", "counter", "Bytes received, without the loopback."
 )
@@ -334,6 +339,11 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
     yield _POD_PRESSURE.head()
     for labels, one in pods:
         yield from _pressure_lines(_POD_PRESSURE.name, labels, one.pod.pressure, one.timestamp_ms)
+    yield _POD_DISK.head()
+    for labels, one in pods:
+        for device, count in one.pod.disk_operations.items():
+            series = f'{_POD_DISK.name}{{{labels},device="{device}"}}'
+            yield f"{series} {count} {one.timestamp_ms}\n"
     networks = [(labels, one, one.network) for labels, one in pods if one.network]
     yield _POD_RECEIVED.head()
     for labels, one, network in networks:

@@ -23,6 +23,8 @@ class CgroupReading:
     memory_peak_bytes: int
     """Highest memory in use since the cgroup was made, file cache included."""
     pressure: Pressure = field(default_factory=dict)
+    disk_operations: Mapping[str, int] = field(default_factory=dict)
+    """Reads and writes at block devices, by their numbers; of a pod, where the kernel tells."""
 
 
 @dataclass(frozen=True, slots=True)
