@@ -92,6 +92,8 @@ class Trial:
     """Share of the window in which a task was ready and had no CPU."""
     stalled: Mapping[str, float] = field(default_factory=dict)
     """Share of it in which the server's pod waited for `disk` or `memory`; left out: not known."""
+    disk_operations: float | None = None
+    """Reads and writes a second of the server's pod; None: not known."""
     busy: float = 0.2
     stolen: float = 0.0
     others: float | None = None
@@ -195,7 +197,8 @@ def _bytes(trial: Trial, part: str, way: int) -> int | None:
 
 def _stalled(trial: Trial) -> dict[str, Any]:
     shares = {f"{what}_waiting_share": share for what, share in trial.stalled.items()}
-    return {"memory_peak_bytes": 2**28, **shares}
+    operations = trial.disk_operations
+    return {"memory_peak_bytes": 2**28, "disk_operations_per_second": operations, **shares}
 
 
 def _sorted(every: Sequence[ProcessUsage] | None) -> list[ProcessUsage] | None:
@@ -1168,6 +1171,41 @@ CASES = {
         ),
         Cause.UNKNOWN,
         "nearest (55%): the server's pod waited for memory",
+    ),
+    "an image that waits for a disk that it reads and writes": (
+        Trial(server=OWN_IMAGE, topology={}, stalled={"disk": 0.93}, disk_operations=1412.0),
+        Cause.SERVER_DISK,
+        "waited for its disk (1,412 reads and writes a second) in 93% of the time",
+    ),
+    "an image of one worker that waits for a slow disk or computes": (
+        Trial(
+            server=OWN_IMAGE | {"workers": 1},
+            cores={"server": 0.34},
+            stalled={"disk": 0.62},
+            disk_operations=31.0,
+        ),
+        Cause.SERVER_DISK,
+        "(31 reads and writes a second) in 62% of the time, and its one worker used 0.34 cores",
+    ),
+    "an image in an io_uring whose log is written in batches": (
+        Trial(
+            server=OWN_IMAGE | {"workers": 1},
+            topology={},
+            stalled={"disk": 0.97},
+            disk_operations=20.0,
+        ),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "an image in an io_uring that does nothing at any disk": (
+        Trial(server=OWN_IMAGE, topology={}, stalled={"disk": 0.97}, disk_operations=0.0),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a preset that waits for what is not counted as its own": (
+        Trial(topology={}, stalled={"disk": 0.93}, disk_operations=2.0),
+        Cause.SERVER_DISK,
+        "waited for its disk (2 reads and writes a second) in 93% of the time",
     ),
     "an image that waits for memory": (
         Trial(server=OWN_IMAGE, topology={}, stalled={"memory": 0.93}),

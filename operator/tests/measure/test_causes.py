@@ -13,6 +13,7 @@ from laptime.api.causes import Cause
 from laptime.api.evidence import PoolEvidence
 from laptime.api.side_services import SideService
 from laptime.api.usage import ComponentUsage, NodeUsage, ProcessUsage, Source, TrialUsage
+from laptime.measure.stalls import SLOWEST_OPERATION_SECONDS
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
@@ -560,6 +561,13 @@ def test_of_an_image_what_passes_for_a_disk_is_not_named_beside_a_cause_either()
         found = cause_of(replace(trial, server=OWN_IMAGE, stalled=stalled))
         assert found.cause is CASES[name][1]
         assert Cause.SERVER_DISK not in found.also
+
+
+def test_a_disk_takes_so_long_for_an_operation_at_most() -> None:
+    trial = Trial(server=OWN_IMAGE, topology={}, stalled={"disk": 0.95})
+    enough = 0.95 / SLOWEST_OPERATION_SECONDS
+    assert cause_of(replace(trial, disk_operations=1.01 * enough)).cause is Cause.SERVER_DISK
+    assert cause_of(replace(trial, disk_operations=0.99 * enough)).cause is Cause.UNKNOWN
 
 
 @pytest.mark.parametrize("what", ["disk", "memory"])

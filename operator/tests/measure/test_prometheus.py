@@ -46,7 +46,7 @@ WANTED = TrialWindow("default", "demo", UID, "demo-trial-001", WINDOW)
 TRIAL = {"server": "axum", "trial": "demo-trial-001"}
 PODS = "laptime_pod_cpu_seconds_total"
 NODES = "laptime_node_cpus"
-STALLS = 'kind="full"'
+STALLS = 'kind=~"|full"'
 KUBELET = "container_cpu_usage_seconds_total"
 CALM = list(node(steal=0.0, all_pods=1.5))
 """A node on which nobody but the server was."""
@@ -96,6 +96,7 @@ async def test_where_nobody_counts_pressure_no_waiting_is_known() -> None:
     assert axum is not None
     assert usage.complete
     assert (axum.disk_waiting_share, axum.memory_waiting_share) == (None, None)
+    assert axum.disk_operations_per_second is None
 
 
 async def test_where_the_question_for_stalls_alone_fails_nothing_but_them_is_lost() -> None:
@@ -110,6 +111,34 @@ async def test_where_the_question_for_stalls_alone_fails_nothing_but_them_is_los
     (gap,) = usage.gaps
     assert "waited for memory or a disk" in gap
     assert "too many samples" in gap
+
+
+def operations(device: str, each_second: float, **options: Any) -> dict[str, Any]:
+    labels = {"namespace": "default", "pod": "demo-server-axum-1-a", "node": "n1", "run": "demo"}
+    return one_series(
+        "laptime_pod_disk_operations_total",
+        lambda time: 5000.0 + each_second * time,
+        {**labels, **TRIAL, "component": "server", "device": device},
+        **options,
+    )
+
+
+async def test_one_operation_at_a_volume_and_at_its_disk_is_one() -> None:
+    disks = [operations("253:0", 40.0), operations("259:0", 40.0), operations("8:0", 3.0)]
+    axum = (await used(server(), **{STALLS: server() + disks})).component("server")
+    assert axum is not None
+    assert axum.disk_operations_per_second == pytest.approx(40.0)
+
+
+async def test_of_operations_that_only_a_newer_agent_tells_no_more_counts_than_was_seen() -> None:
+    """The agent was upgraded within the trial; where it was not, nothing is known."""
+    late = operations("259:0", 40.0, start=START + LENGTH / 2, phase=0.0)
+    axum = (await used(server(), **{STALLS: [*server(), late]})).component("server")
+    assert axum is not None
+    assert axum.disk_operations_per_second == pytest.approx(20.0)
+    older = (await used(server(), **{STALLS: server()})).component("server")
+    assert older is not None
+    assert older.disk_operations_per_second is None
 
 
 @pytest.mark.parametrize(
@@ -1035,9 +1064,9 @@ def test_queries_name_the_run_and_the_trial() -> None:
     asked = agent_query(WANTED)
     assert 'namespace="default",run="demo",trial=~"|demo-trial-001"' in asked
     assert stalls_query(WANTED).startswith(
-        '{__name__="laptime_pod_pressure_seconds_total",namespace='
+        '{__name__=~"laptime_pod_pressure_seconds_total|laptime_pod_disk_operations_total",'
     )
-    assert 'component="server",resource=~"io|memory",kind="full"' in stalls_query(WANTED)
+    assert 'component="server",resource=~"|io|memory",kind=~"|full"' in stalls_query(WANTED)
     assert 'pod=~"demo-.+",container="",image=""' in kubelet_query(WANTED)
     assert 'node=~"a\\\\.example|b"' in node_query(["b", "a.example"])
 

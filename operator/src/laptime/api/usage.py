@@ -102,6 +102,11 @@ class ComponentUsage(TolerantModel):
         description="The same of memory: of room for more, or of pages that were given up and "
         "are read again.",
     )
+    disk_operations_per_second: Reading | None = Field(
+        None,
+        description="Of a server: reads and writes a second, at the disk that had most of them, at "
+        "least. None where the pod used none, or kernel or agent do not tell.",
+    )
     received_bytes: int | None = None
     transmitted_bytes: int | None = None
     exclusive_cpus: int | None = Field(

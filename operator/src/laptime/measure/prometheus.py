@@ -83,6 +83,7 @@ _PRESSURES = {
     ("io", "full"): "disk_waiting",
     ("memory", "full"): "memory_waiting",
 }
+_DISK_OPERATIONS = "laptime_pod_disk_operations_total"
 _PRESSURE_ON_CPUS = {"resource": ("=~", "|cpu"), "kind": ("=~", "|some")}
 """Of pressure only that on the CPUs; other metrics have none of these labels."""
 _NODE_CPU = "laptime_node_cpu_seconds_total"
@@ -134,6 +135,8 @@ class _Pod:
     trial: str = ""
     """Empty: it is of no trial alone, or nobody says of which."""
     series: dict[str, Series] = field(default_factory=dict)
+    disks: dict[str, Series] = field(default_factory=dict)
+    """Reads and writes at each."""
     processes: Processes = field(default_factory=Processes)
 
     def add(self, key: str, series: Series) -> None:
@@ -219,16 +222,17 @@ def agent_query(wanted: TrialWindow) -> str:
 
 
 def stalls_query(wanted: TrialWindow) -> str:
-    """Return the PromQL selector of how long a server waited for memory or a disk, as a whole.
+    """Return the PromQL selector of how long a server waited for memory or a disk, and used one.
 
     Asked for by itself: of all pods, and of all that the kernel counts, it would be many series.
     """
     labels = {
-        "__name__": ("=", _POD_PRESSURE),
+        "__name__": ("=~", f"{_POD_PRESSURE}|{_DISK_OPERATIONS}"),
         **_of_trial(wanted),
         "component": ("=", "server"),
-        "resource": ("=~", "io|memory"),
-        "kind": ("=", "full"),
+        # Operations have neither.
+        "resource": ("=~", "|io|memory"),
+        "kind": ("=~", "|full"),
     }
     return selector(labels)
 
@@ -288,7 +292,7 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
         key = _POD_METRICS.get(name)
         if name == _POD_PRESSURE:
             key = _PRESSURES.get((labels.get("resource", ""), labels.get("kind", "")))
-        if key is None and name not in PROCESS_METRICS:
+        if key is None and name not in (*PROCESS_METRICS, _DISK_OPERATIONS):
             continue
         pod = pods.setdefault(
             labels["pod"],
@@ -299,10 +303,12 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
                 labels.get("trial", ""),
             ),
         )
-        if key is None:
-            pod.processes.add(labels, series)
-        else:
+        if key is not None:
             pod.add(key, series)
+        elif name == _DISK_OPERATIONS:
+            add_to(pod.disks, labels.get("device", ""), series)
+        else:
+            pod.processes.add(labels, series)
     return pods
 
 
@@ -600,6 +606,7 @@ def _component(
         cpu_waiting_share=waiting("waiting"),
         disk_waiting_share=waiting("disk_waiting"),
         memory_waiting_share=waiting("memory_waiting"),
+        disk_operations_per_second=_disk_operations(pods, window),
         received_bytes=None if received is None else round(received),
         transmitted_bytes=None if transmitted is None else round(transmitted),
         exclusive_cpus=fewest("exclusive"),
@@ -616,6 +623,18 @@ def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
             return None
         every += used
     return sorted(every, key=lambda one: (-one.cores, one.process))[:MOST_PROCESSES]
+
+
+def _disk_operations(pods: list[_Pod], window: Window) -> float | None:
+    """Return the reads and writes a second, each pod's at its busiest disk; None: not known.
+
+    One operation is counted again at each device below the first, as at the disk of a volume. Of
+    what began within the window, as the counter of a new agent, only what was seen counts.
+    """
+    busiest = [
+        max(seen_growth(one, window) for one in pod.disks.values()) for pod in pods if pod.disks
+    ]
+    return sum(busiest) / window.seconds if len(busiest) == len(pods) else None
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

@@ -11,12 +11,16 @@ from laptime.api.causes import Cause
 from laptime.api.usage import ComponentUsage
 from laptime.measure.saturation import MOSTLY, ONE_THREAD, Resource, Scene
 
+SLOWEST_OPERATION_SECONDS = 0.02
+"""Nobody waits longer than that for one operation of a disk. One that turns takes 10 ms to get to a
+place, and a write may go to two, of which that of the file system's journal is not the pod's."""
+
 
 def stalls(scene: Scene) -> list[Resource]:
     """Return memory and disk of the server, each as full as its pod waited for it.
 
     Memory first: a page that was given up, and is read again, counts for both. Nothing where the
-    kernel, or the agent, does not tell; no disk of an image of one's own, see `_disk`.
+    kernel, or the agent, does not tell; of an image of one's own a disk that it used, see `_disk`.
     """
     used = scene.component("server")
     if used is None:
@@ -26,7 +30,7 @@ def stalls(scene: Scene) -> list[Resource]:
     found = []
     for cause, share, what in (
         (Cause.SERVER_MEMORY, used.memory_waiting_share, f"memory{_limit(scene, used)}"),
-        (Cause.SERVER_DISK, disk, "its disk"),
+        (Cause.SERVER_DISK, disk, f"its disk{_operations(used)}"),
     ):
         if share is None:
             continue
@@ -42,9 +46,13 @@ def _disk(scene: Scene, used: ComponentUsage) -> float | None:
 
     Since Linux 6.5 (and 6.1.39) the kernel counts whoever waits in `io_uring_enter` among those who
     wait for a disk, be it for the next connection. No preset waits so; of other programs nobody
-    knows.
+    knows, and they have to have used a disk so often that it could be what they waited for.
     """
-    return used.disk_waiting_share if scene.server.preset is not None else None
+    share = used.disk_waiting_share
+    if share is None or scene.server.preset is not None:
+        return share
+    longest = SLOWEST_OPERATION_SECONDS * (used.disk_operations_per_second or 0.0)
+    return share if longest >= share else None
 
 
 def _without_pause(scene: Scene, used: ComponentUsage, disk: float) -> tuple[float, str]:
@@ -61,6 +69,11 @@ def _without_pause(scene: Scene, used: ComponentUsage, disk: float) -> tuple[flo
     if max(cores, used.cores_peak or 0.0) > ONE_THREAD:
         return 0.0, ""
     return min(1.0, cores + disk), f", and its one worker used {cores:.2f} cores"
+
+
+def _operations(used: ComponentUsage) -> str:
+    operations = used.disk_operations_per_second
+    return "" if operations is None else f" ({operations:,.0f} reads and writes a second)"
 
 
 def _limit(scene: Scene, used: ComponentUsage) -> str:
