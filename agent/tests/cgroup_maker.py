@@ -27,8 +27,10 @@ class RealPod:
         for pod in self._pods:
             (pod / self.container).mkdir(parents=True, exist_ok=True)
         if self.version == 2:
-            for folder in (self._tops[0], *list(self._pods[0].parents)[:2], self._pods[0]):
-                (folder / "cgroup.subtree_control").write_text("+cpu +memory")
+            here = (self._tops[0] / "cgroup.controllers").read_text().split()
+            wanted = "+cpu +memory +io" if "io" in here else "+cpu +memory"
+            for folder in reversed([self._pods[0], *list(self._pods[0].parents)[:3]]):
+                (folder / "cgroup.subtree_control").write_text(wanted)
 
     def enter(self) -> None:
         """Put this process into the container."""
