@@ -1177,15 +1177,15 @@ CASES = {
         Cause.SERVER_DISK,
         "waited for its disk (1,412 reads and writes a second) in 93% of the time",
     ),
-    "an image of one worker that waits for a slow disk or computes": (
+    "an image of one worker that waits for a slow disk, or in an io_uring for anything": (
         Trial(
             server=OWN_IMAGE | {"workers": 1},
             cores={"server": 0.34},
             stalled={"disk": 0.62},
             disk_operations=31.0,
         ),
-        Cause.SERVER_DISK,
-        "(31 reads and writes a second) in 62% of the time, and its one worker used 0.34 cores",
+        Cause.UNKNOWN,
+        "nearest (62%): the server's pod waited for its disk (31 reads and writes a second)",
     ),
     "an image in an io_uring whose log is written in batches": (
         Trial(

@@ -26,7 +26,9 @@ def stalls(scene: Scene) -> list[Resource]:
     if used is None:
         return []
     disk = _disk(scene, used)
-    busy, rest = _without_pause(scene, used, disk or 0.0)
+    # To an image that may be in an io_uring each pause is a wait for a disk: none would be left.
+    added = disk or 0.0 if scene.server.preset is not None else 0.0
+    busy, rest = _without_pause(scene, used, added)
     found = []
     for cause, share, what in (
         (Cause.SERVER_MEMORY, used.memory_waiting_share, f"memory{_limit(scene, used)}"),
