@@ -498,6 +498,19 @@ def test_what_is_joined_with_what_the_operator_says_names_it_where_there_is_no_d
     assert [name for name, text in joined.items() if "operator" not in text] == []
 
 
+OF_EXPORTERS = [
+    name
+    for name, panel in PANELS.items()
+    for target in panel["targets"]
+    if any(re.match("laptime_(postgres|pgbouncer)_", one) for one in metric_names(target["expr"]))
+]
+
+
+@pytest.mark.parametrize("name", sorted(set(OF_EXPORTERS)))
+def test_where_exporters_are_left_out_nobody_says_that_nothing_waited(name: str) -> None:
+    assert "exporters are left out" in PANELS[name]["fieldConfig"]["defaults"]["noValue"]
+
+
 def test_that_no_second_is_missing_is_said_of_when_it_was_asked() -> None:
     """Prometheus gives up what is older than it keeps, and may lose all; nobody asks again."""
     assert len(SECONDS_OF_TRIALS) >= 5

@@ -317,7 +317,7 @@ def postgres_saturation() -> timeseries.Panel:
         "Connections in the middle of a statement that wait, by what they wait for, and those that "
         "hold a transaction open and do nothing.",
         "short",
-        "no connection waited at the moment of a scrape, or the run has no Postgres",
+        f"no connection waited at the moment of a scrape, {_NO_POSTGRES}",
         [
             of_run(
                 "sum by (wait_event_type, wait_event) (laptime_postgres_connections"
@@ -388,7 +388,7 @@ def postgres_cache() -> timeseries.Panel:
         "Share of the blocks that were in shared_buffers. Below 100 % the rest came from the page "
         "cache or from disk.",
         "percentunit",
-        "Postgres touched no block in this time, or the run has none",
+        f"Postgres touched no block in this time, {_NO_POSTGRES}",
         [of_run(f"1 / (1 + {read} / {hit})", "from memory")],
         width=THIRD,
         most=1,
