@@ -59,6 +59,14 @@ PANELS = dict(panels())
 LIMITS = "What limited each server (suspected), and what is doubtful"
 
 
+SIDE_BY_SIDE = [
+    f"laptime-{uid}: {title}"
+    for uid in ("compare", "server")
+    for title in ("Throughput", "Factor against the baseline")
+]
+"""Pictures of several runs."""
+
+
 QUERIES = {**dict(queries()), **dict(series_of_variables())}
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from as_written import PANELS, at_first, metric_names, rules_of
+from as_written import PANELS, SIDE_BY_SIDE, at_first, metric_names, rules_of
 from laptime.api.causes import Cause
 from laptime.report.html.palette import LIGHT_SERVERS
 
@@ -190,7 +190,15 @@ def test_each_cause_has_words_and_none_says_that_all_was_answered() -> None:
     assert [text for text, _ in CAUSES.values() if "answered" in text] == []
 
 
-@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptime-run: Factor against the baseline",
+        "laptime-run: Throughput",
+        "laptime-run: Response times",
+        *SIDE_BY_SIDE,
+    ],
+)
 def test_points_of_one_colour_differ_in_all_grafanas_that_draw_them(name: str) -> None:
     """Of one repetition a figure is a point; Grafana 11.1 knows at least the size of it."""
     keys = ("custom.pointSize.fixed", "custom.pointShape", "custom.fillOpacity")
@@ -198,8 +206,7 @@ def test_points_of_one_colour_differ_in_all_grafanas_that_draw_them(name: str) -
     for place in range(1, 34):
         line = at_first("some", place)
         looks[place] = [
-            [value for rule, value in rules_of(f"laptime-run: {name}", key) if rule.search(line)]
-            for key in keys
+            [value for rule, value in rules_of(name, key) if rule.search(line)] for key in keys
         ]
     assert looks[1] == [[], [], []]
     for colour in range(1, len(SERVER_COLORS) + 1):

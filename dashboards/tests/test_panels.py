@@ -169,6 +169,17 @@ def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
     assert asked + len(variables) + len(annotations) <= 25
 
 
+@pytest.mark.parametrize("uid", ["laptime-compare", "laptime-server"])
+def test_the_first_screen_of_several_runs_has_the_pictures_and_asks_little(uid: str) -> None:
+    document = DOCUMENTS[uid]
+    first = [one for one in document["panels"] if one["gridPos"]["y"] + one["gridPos"]["h"] <= 17]
+    assert {"Throughput", "Factor against the baseline"} <= {one["title"] for one in first}
+    seen = [one for one in document["panels"] if one["gridPos"]["y"] <= 22]
+    asked = sum(len(one["targets"]) for one in seen)
+    variables = [one for one in document["templating"]["list"] if one["type"] == "query"]
+    assert asked + len(variables) <= 25
+
+
 def test_the_head_has_no_setting_that_only_a_developer_understands() -> None:
     for document in DOCUMENTS.values():
         shown = {one["name"] for one in document["templating"]["list"] if not one.get("hide")}

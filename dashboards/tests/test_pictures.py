@@ -7,8 +7,16 @@ import re
 from typing import Any
 
 import pytest
-from as_written import PANELS, QUERIES, SECONDS_OF_TRIALS, at_first, rules_of
+from as_written import (
+    PANELS,
+    QUERIES,
+    SECONDS_OF_TRIALS,
+    SIDE_BY_SIDE,
+    at_first,
+    rules_of,
+)
 
+from laptime_dashboards.intervals import MOST_LINES
 from laptime_dashboards.meanings import PERCENTILES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 
@@ -47,9 +55,12 @@ def drawn_field(panel: dict[str, Any]) -> str:
     return "Value" if len(panel["targets"]) == 1 else "Value #B"
 
 
-@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput"])
+@pytest.mark.parametrize(
+    "name",
+    ["laptime-run: Factor against the baseline", "laptime-run: Throughput", *SIDE_BY_SIDE],
+)
 def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
-    panel = PANELS[f"laptime-run: {name}"]
+    panel = PANELS[name]
     expressions = {target["refId"]: target["expr"] for target in panel["targets"]}
     _, _, cut = expressions["B"].partition(f"clamp_max({expressions['A']}, 2 * scalar(")
     assert cut.removeprefix("clamp_min(").startswith("max(")
@@ -148,10 +159,12 @@ def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: s
     # What is left out are the first and the last words: names of all kinds have as many.
     assert {len(one.split()) for one in of_some} <= {len(form.split())}
 
+    of_one_run = {"run": "first", "scenario": "users", "namespace": "team"}
+
     def named(*lines: tuple[str, str]) -> list[str]:
         names = []
         for server, load in lines:
-            labels = {"server": server, "load": load, "repetition": "1"}
+            labels = {"server": server, "load": load, "repetition": "1", **of_one_run}
             names.append(form)
             for label, value in labels.items():
                 names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
@@ -159,12 +172,38 @@ def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: s
 
     assert named(("one", "closed"), ("two", "closed")) == ["one", "two"]
     of_two_loads = named(("one", "closed"), ("two", "closed"), ("one", "open"))
-    assert [one.replace(" #1", "") for one in of_two_loads] == [
+    assert [re.sub(" (#1|· first)", "", one) for one in of_two_loads] == [
         "one · closed",
         "two · closed",
         "one · open",
     ]
     assert named(("one", "closed"), ("one", "open")) == ["closed", "open"]
+
+
+def named_as(name: str, *lines: dict[str, str]) -> list[str]:
+    """Return what lines with these labels are called in a picture of several runs."""
+    (form,) = (one for _, one in rules_of(name, "displayName") if "labels.server" in one)
+    assert set(re.findall(r"labels\.(\w+)", form)) == set(lines[0])
+    names = []
+    for labels in lines:
+        names.append(form)
+        for label, value in labels.items():
+            names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
+    return names_in_an_xy_chart(names)
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_a_line_of_several_runs_says_which_it_is_of(name: str) -> None:
+    one = {"server": "one", "run": "first", "load": "closed", "namespace": "team"}
+    if name.startswith("laptime-server"):
+        # Another scenario is other work.
+        one |= {"scenario": "users"}
+        assert named_as(name, one, {**one, "scenario": "plain"}) == ["users", "plain"]
+    other = {**one, "run": "second"}
+    assert named_as(name, one, other) == ["first", "second"]
+    assert named_as(name, one, {**other, "server": "two"}) == ["one · first", "two · second"]
+    # Of two namespaces runs may have one name.
+    assert named_as(name, one, {**one, "namespace": "others"}) == ["team", "others"]
 
 
 def test_the_picture_of_factors_has_a_line_at_1() -> None:
@@ -236,3 +275,102 @@ def test_response_times_are_points_since_bars_would_stand_on_an_arbitrary_floor(
     assert properties["custom.scaleDistribution"]["type"] == "log"
     # A hovering mouse says which point it is.
     assert set(properties["mappings"][0]["options"]) == set(PERCENTILES)
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_several_runs_are_drawn_as_one_is(name: str) -> None:
+    """A line for each row of each run, over its whole interval."""
+    panel, of_one = PANELS[name], PANELS[f"laptime-run: {name.partition(': ')[2]}"]
+    assert (panel["type"], panel["fieldConfig"]["defaults"]) == (
+        of_one["type"],
+        {
+            **of_one["fieldConfig"]["defaults"],
+            "noValue": panel["fieldConfig"]["defaults"]["noValue"],
+        },
+    )
+    exact = QUERIES[f"{name} A"]
+    assert exact.startswith("max by (namespace, run, server, load, bound) (laptime_result_")
+    assert "bound=" not in exact
+    (split,) = (
+        one["options"]["fields"]
+        for one in panel["transformations"]
+        if one["id"] == "partitionByValues"
+    )
+    told = {"scenario"} if name.startswith("laptime-server") else set()
+    assert set(split) == {"namespace", "run", "server", "load", "position"} | told
+    # Names stand in the order of the lines, and there is room for them.
+    assert panel["options"]["legend"]["placement"] == "right"
+    assert "Look for a server whose lines of two runs lie apart" in panel["description"]
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_each_row_of_several_runs_has_a_place_of_its_own(name: str) -> None:
+    """In the tables of two runs a server may have the same place, or another one."""
+    panel = PANELS[name]
+    *others, order = [one["refId"] for one in panel["targets"]]
+    done = panel["transformations"]
+    kinds = [(one["id"], (one.get("filter") or {}).get("options")) for one in done]
+    labels = [*(["scenario"] if name.startswith("laptime-server") else []), "load", "server"]
+    end = 4 + len(labels)
+    assert kinds[:end] == [
+        ("merge", f"/^[{''.join(others)}]$/"),
+        *[("sortBy", order)] * (1 + len(labels)),
+        ("calculateField", order),
+        ("merge", None),
+    ]
+    # The last sort counts most. Places go upwards from 0: the last row of these is at the top.
+    sorts = [one["options"]["sort"][0] for one in done[1 : end - 2]]
+    assert [(one["field"], one["desc"]) for one in sorts] == [
+        (f"Value #{order}", False),
+        *((label, True) for label in labels),
+    ]
+    assert done[end - 2]["options"] == {"mode": "index", "alias": "Place"}
+    newest = QUERIES[f"{name} {order}"]
+    assert newest.startswith(f"topk({MOST_LINES}, group by (namespace, run, server, load) (")
+    assert "(laptime_run_created_timestamp_seconds)" in newest
+    # What is not among the newest has no place, and no line.
+    (left_out,) = (one["options"] for one in done if one["id"] == "filterByValue")
+    assert [one["fieldName"] for one in left_out["filters"]] == ["Drawn", "Place"]
+    assert f"At most {MOST_LINES} lines, of the newest runs" in panel["description"]
+    # Without any figure nothing else is there either: an empty picture says why it is empty.
+    series = re.findall(r"laptime_result_\w+\{[^}]*\}", QUERIES[f"{name} A"])
+    assert [one for one in panel["targets"] if series[0] not in one["expr"]] == []
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_a_server_has_one_colour_in_a_picture_of_several_runs(name: str) -> None:
+    """Whatever its place was in the specs of older ones."""
+    place = PANELS[name]["targets"][-2]["expr"]
+    assert place.startswith("max by (server, position) (topk by (server) (1, laptime_result_")
+    assert " * 0 + on (namespace, run) group_left () max by (namespace, run) (" in place
+    by_row = [one["expr"] for one in PANELS[name]["targets"][:2]]
+    assert not any("position" in expr for expr in by_row)
+    assert "the colour of its place in the newest of them" in PANELS[name]["description"]
+
+
+@pytest.mark.parametrize("uid", ["laptime-compare", "laptime-server"])
+def test_the_factors_of_several_runs_have_a_point_at_1_beside_each(uid: str) -> None:
+    name = f"{uid}: Factor against the baseline"
+    expr = QUERIES[f"{name} C"]
+    each = "group by (namespace, run, server, load) (laptime_result_factor{"
+    assert expr.startswith(f"label_replace(label_replace({each}")
+    # Neither a bound of the row nor a place of a server, so it is a line of its own.
+    assert expr.endswith(', "bound", "=1", "", ""), "position", "0", "", "")')
+    line = at_first("one", 0)
+    last = {}
+    for key in ("custom.pointSize.fixed", "custom.hideFrom", "color"):
+        found = [value for rule, value in rules_of(name, key) if rule.search(line)]
+        last[key] = found[-1]
+    assert 0 < last["custom.pointSize.fixed"] < 5
+    assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
+    assert last["color"]["fixedColor"] not in SERVER_COLORS
+    assert not any(
+        rule.search(at_first("one", 10)) for rule, _ in rules_of(name, "custom.hideFrom")
+    )
+    assert "The grey points are at 1" in PANELS[name]["description"]
+    # A rank is of one run: beside the rows of others it would say that they are not told apart.
+    assert "rank" not in "".join(one["expr"] for one in PANELS[name]["targets"])
+    assert (
+        "of runs with different baselines factors cannot be compared"
+        in (PANELS[name]["description"])
+    )

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import dashboard, table
+from grafana_foundation_sdk.builders import dashboard, table, xychart
+from grafana_foundation_sdk.models import common
 
 from laptime_dashboards.frame import COMPARE_UID, frame, label_values, link_to_run, several
+from laptime_dashboards.intervals import GOES_ON, MOST_LINES, NO_UPPER_END, Rows, intervals, of_runs
 from laptime_dashboards.meanings import STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FAILED,
+    HALF,
+    HIDDEN,
     NO_END,
     NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     Column,
     coloured_words,
+    legend,
     not_told,
     rows,
     sorted_by,
 )
+from laptime_dashboards.run_answer import OF_A_SEARCH
+from laptime_dashboards.selectors import CREATED
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
-_OF_SCENARIO = (
-    " and on (namespace, run) "
-    f'max by (namespace, run) (laptime_run_info{{{_RUNS},scenario="$scenario"}})'
-)
+_ROWS = of_runs(_RUNS, scenario="$scenario")
+_OF_SCENARIO = _ROWS.among
 """In each namespace runs may have the same names, and be of something else."""
 _NONE = f"none of these runs has a result yet, {not_told('the 500 rows')}"
 _ROW = "namespace, run, server, load"
@@ -51,16 +56,19 @@ def build() -> dashboard.Dashboard:
     ):
         variable = label_values(name, label, what, series, name)
         made.with_variable(variable if name == "scenario" else several(variable))
-    return made.with_panel(answers()).with_panel(figures()).with_panel(what_ran())
+    for panel in (answers(), *pictures(_ROWS, _NONE), figures(), what_ran()):
+        made.with_panel(panel)
+    return made
 
 
 def answers() -> table.Panel:
     """What each run came to."""
-    labels = "namespace, run, state, validity, verdict, factor"
+    labels = "namespace, run, baseline, state, validity, verdict, factor"
     return rows(
         "Verdicts",
-        "What each run came to. Compare the factors: each is against the baseline of its own run, "
-        "measured at the same time on the same nodes. Where several are fastest there is none. "
+        "What each run came to. Compare the factors of runs with the same baseline: each is "
+        "against that of its own run, measured at the same time on the same nodes. Where several "
+        "are fastest there is none. "
         f"{OF_RESPONSE_TIMES}",
         f"there is no such run, {NOT_TOLD}",
         [
@@ -73,6 +81,7 @@ def answers() -> table.Panel:
                 width=80,
                 more=coloured_words(VALIDITIES),
             ),
+            Column("Baseline", label="baseline", width=100),
             Column("Factor", label="factor", width=130),
             Column("Verdict", label="verdict", longest=True),
             Column(
@@ -85,18 +94,76 @@ def answers() -> table.Panel:
     )
 
 
+def pictures(runs: Rows, no_data: str, only: str = "") -> tuple[xychart.Panel, xychart.Panel]:
+    """The throughput and the factor of each server in several runs, with their intervals.
+
+    `only` is a sentence that says which lines can be compared.
+    """
+    order = (
+        "From the top servers stand by name, each with its newest run first. Look for a server "
+        f"whose lines of two runs lie apart, and below for what differed between them.{only}"
+    )
+    bounds = (
+        f"{NO_UPPER_END} {GOES_ON} At most {MOST_LINES} lines, of the newest runs; a server has "
+        "the colour of its place in the newest of them. Which are doubtful says the table below."
+    )
+    both = (
+        intervals(
+            "Throughput",
+            "Right answers a second: each line is the 95 % interval of a server in one run, with "
+            f"the estimate in it. {order} No interval here says whether the server was faster or "
+            "the machine; the factors beside are free of what made a whole run slower. "
+            f"{OF_A_SEARCH} {bounds}",
+            "laptime_result_requests_per_second",
+            "Requests/s",
+            "locale",
+            no_data,
+            runs,
+        ),
+        intervals(
+            "Factor against the baseline",
+            "Each line is the 95 % interval of a server in one run, divided by the baseline of "
+            "that run; of runs with different baselines factors cannot be compared. The grey "
+            "points are at 1: an interval that covers its own says that no difference from the "
+            f"baseline was found in that run. {order} {OF_RESPONSE_TIMES} Below two repetitions "
+            f"there is only the estimate. {bounds}",
+            "laptime_result_factor",
+            "Factor",
+            FACTOR_UNIT,
+            f"no server was measured beside a baseline, {no_data}",
+            runs,
+            decimals=FACTOR_DECIMALS,
+            compared=True,
+        ),
+    )
+    # Names at the right stand in the order of the lines.
+    names = legend().placement(common.LegendPlacement.RIGHT)
+    left, right = (one.span(HALF).height(10).legend(names) for one in both)
+    return left, right
+
+
 def figures() -> table.Panel:
     """The figures of each server in each run."""
     return rows(
         "Servers",
-        "The same server of several runs in rows below each other, with intervals of 95 %. Whether "
-        "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare "
-        "where both runs have another server that stays the same, and by no interval here. "
+        "The same server of several runs in rows below each other, the newest first, with "
+        "intervals of 95 %. Whether it was faster in one of two runs, or the machine was, is said "
+        "by kubectl laptime compare where both runs have another server that stays the same, and "
+        "by no interval here. "
         f"{OF_RESPONSE_TIMES}",
         _NONE,
-        interval_columns(_RUNS, _OF_SCENARIO),
+        [
+            *interval_columns(_RUNS, _OF_SCENARIO),
+            Column("Created", expr=created(_RUNS, _OF_SCENARIO), more=HIDDEN),
+        ],
         height=11,
-    ).sort_by([sorted_by("Server"), sorted_by("Load")])
+    ).sort_by([sorted_by("Server"), sorted_by("Load"), sorted_by("Created", newest_first=True)])
+
+
+def created(runs: str, among: str = "") -> str:
+    """Return a query with the milliseconds at which the run of each row was created."""
+    each = f"max by ({_ROW}) (laptime_result_trials{{{runs}}})"
+    return f"{each} * 0 + on (namespace, run) group_left () 1000 * {CREATED}{among}"
 
 
 def interval_columns(runs: str, among: str = "") -> list[Column]:
@@ -151,12 +218,16 @@ def what_ran() -> table.Panel:
 
 def table_of_what_ran(runs: str, among: str = "") -> table.Panel:
     """Return a table of what servers ran in several runs, and where; `among` as with figures."""
+    info = f'laptime_run_server_info{{{runs},image!=""}}'
+    ran = f"max by (namespace, run, server, image, digest, nodes) ({info})"
+    when = f"1000 * {ran} * on (namespace, run) group_left () {CREATED}{among}"
     return rows(
         "Images and nodes",
-        "What each server ran and where: where it differs between two runs, so may its speed. Two "
-        "digests are two images, though the tag is the same, unless one of them was loaded into "
-        "its node: that has another digest than one that was pulled. No digest: nobody told. Nodes "
-        "are those of trials, which the operator tells until it begins anew after the run.",
+        "What each server ran and where, its newest run first: where that differs between two "
+        "runs, so may its speed. Two digests are two images, though the tag is the same, unless "
+        "one of them was loaded into its node: that has another digest than one that was pulled. "
+        "No digest: nobody told. Nodes are those of trials, which the operator tells until it "
+        "begins anew after the run.",
         f"no server of these runs was started yet, {NOT_TOLD}",
         [
             Column("Server", label="server", width=130),
@@ -165,12 +236,8 @@ def table_of_what_ran(runs: str, among: str = "") -> table.Panel:
             Column("Image", label="image"),
             Column("Digest", label="digest", width=200),
             Column("Nodes", label="nodes", width=200, longest=True),
-            Column(
-                "",
-                expr="max by (namespace, run, server, image, digest, nodes)"
-                f' (laptime_run_server_info{{{runs},image!=""}}){among}',
-            ),
+            Column("Created", expr=when, unit="dateTimeAsIso", width=160),
         ],
         joined=False,
         height=8,
-    ).sort_by([sorted_by("Server"), sorted_by("Run")])
+    ).sort_by([sorted_by("Server"), sorted_by("Created", newest_first=True)])

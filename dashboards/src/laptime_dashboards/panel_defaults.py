@@ -474,10 +474,17 @@ def sorted_by(title: str, *, newest_first: bool = False) -> common_builders.Tabl
 
 
 def transformation(
-    name: str, options: Mapping[str, object]
+    name: str, options: Mapping[str, object], *, of: str = ""
 ) -> dashboard_models.DataTransformerConfig:
-    """Return a transformation of what the queries brought."""
-    return dashboard_models.DataTransformerConfig(id_val=name, options=dict(options))
+    """Return a transformation of what the queries brought.
+
+    With `of` it is of one query alone, by its reference, or of several, by a regular expression
+    between two `/`.
+    """
+    matcher = dashboard_models.MatcherConfig(id_val="byRefId", options=of) if of else None
+    return dashboard_models.DataTransformerConfig(
+        id_val=name, filter_val=matcher, options=dict(options)
+    )
 
 
 def numbers(label: str) -> dashboard_models.DataTransformerConfig:

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import stat, table, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
-from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
-from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, UNBOUNDED, VALIDITIES
+from laptime_dashboards.intervals import GOES_ON, NO_UPPER_END, intervals, lines, of_field
+from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
-    DATA_SOURCE,
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FULL,
     HIDDEN,
     NOT_TOLD,
-    SERVER_AND_LOAD,
-    THIRD,
     Column,
-    absent,
     coloured_words,
     figure,
-    in_server_colors,
-    legend,
     newest,
     not_told,
-    numbers,
     rows,
     sorted_by,
-    thresholds,
-    transformation,
     words,
 )
 from laptime_dashboards.selectors import ROW, RUN
@@ -47,26 +36,14 @@ OF_A_SEARCH = (
     "Of a search (saturation) it is the middle between the rate that was met and the one that was "
     "missed."
 )
-_NO_END = "Where a search found no upper end the line goes on to the edge."
-_GOES_ON = (
-    "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
-)
 _NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
 """In a small panel."""
 _TEXT = 14
 """Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
-_DRAWN = "Drawn"
-"""Field of what two queries bring that are drawn alike."""
-_ONE = "=1"
-"""In the place of a server: no name of one begins so. One word, as names of lines have to be."""
-_SHARING_A_RANK = SERVER_AND_LOAD.replace("} ", "}(=${__field.labels.rank}) ", 1)
-"""What a line is called then; XY charts leave out last words that all names share."""
 _SMALL, _STATE = 3, 6
 """Widths of the figures: the trials of a duet have a line each."""
 _LOW = 4
-_HIGH = 6
-"""Heights of the figures, of which a verdict needs four lines, and of the pictures: below them, on
-a small screen, there is room for three servers with two lines each."""
+"""Height of the figures, of which a verdict needs four lines."""
 
 
 def verdict() -> table.Panel:
@@ -162,7 +139,7 @@ def time_left() -> stat.Panel:
 
 def factors() -> xychart.Panel:
     """Each server's factor against the baseline with its interval."""
-    return _intervals(
+    return intervals(
         "Factor against the baseline",
         "Each line is the 95 % interval of a server's throughput, or response time where the rate "
         "is fixed, divided by the baseline's, with the estimate in it. The broken line (of one row "
@@ -170,25 +147,27 @@ def factors() -> xychart.Panel:
         "baseline was found. (=2) after names: "
         "they share rank 2, so they are not told apart; Ties has the pairs of a run that is over, "
         "of other ranks too. Below two repetitions there is only the estimate. "
-        f"{_NO_END} {_GOES_ON}",
+        f"{NO_UPPER_END} {GOES_ON}",
         "laptime_result_factor",
         "Factor",
         FACTOR_UNIT,
-        FACTOR_DECIMALS,
+        NO_RESULT,
+        decimals=FACTOR_DECIMALS,
         compared=True,
     )
 
 
 def throughputs() -> xychart.Panel:
     """Each server's throughput with its interval."""
-    return _intervals(
+    return intervals(
         "Throughput",
         "Right answers a second: the estimate over all repetitions within its 95 % interval. "
-        f"{OF_A_SEARCH} {_NO_END} {_GOES_ON}",
+        f"{OF_A_SEARCH} {NO_UPPER_END} {GOES_ON}",
         "laptime_result_requests_per_second",
         "Requests/s",
         # The unit is in the name of the axis: in each number it would leave room for few of them.
         "locale",
+        NO_RESULT,
     )
 
 
@@ -196,7 +175,7 @@ def percentiles() -> xychart.Panel:
     """Response times to p99.9."""
     points = " | ".join(word for word, _ in PERCENTILES.values())
     name = f"{points} (ms)"
-    panel = _lines(
+    panel = lines(
         "Response times",
         "Each line is a server's response times over all repetitions, to the right on a "
         f"logarithmic axis; its points are, from the left, the exact {points}. A long line makes "
@@ -209,13 +188,14 @@ def percentiles() -> xychart.Panel:
         "quantile",
         name,
         "none",
+        NO_RESULT,
         # As in the throughput the unit is in the name of the axis, whose ends would be cut off.
         scale="1000 * ",
     )
     logarithmic = {"type": common.ScaleDistribution.LOG, "log": 10}
-    axis = [_property("custom.scaleDistribution", logarithmic)]
+    axis = [of_field("custom.scaleDistribution", logarithmic)]
     panel.override_by_regexp(f"/^{re.escape(name)}/", axis)
-    return panel.override_by_regexp("/^quantile/", [_property("mappings", words(PERCENTILES))])
+    return panel.override_by_regexp("/^quantile/", [of_field("mappings", words(PERCENTILES))])
 
 
 def limits() -> table.Panel:
@@ -259,168 +239,3 @@ def limits() -> table.Panel:
         # Four servers with two lines each.
         height=9,
     ).sort_by([sorted_by(PLACE.title)])
-
-
-def _intervals(
-    title: str,
-    description: str,
-    metric: str,
-    name: str,
-    unit: str,
-    decimals: int | None = None,
-    *,
-    compared: bool = False,
-) -> xychart.Panel:
-    """Return a picture of a figure's intervals: a line for each server, one below the other.
-
-    A `compared` one has a line at 1, and the rank beside the names of servers that share one.
-    """
-    # Of two repetitions an interval can be so wide that all others would be dots beside it.
-    highest = f'max({metric}{{{ROW},bound="estimate"}})'
-    # A factor's end above 1 that is cut below it would seem to be below.
-    most = f"2 * scalar({f'clamp_min({highest}, 1)' if compared else highest})"
-    series = f"{metric}{{{ROW}}}"
-    more = [_at_one(series), _shared_ranks()] if compared else []
-    panel = _lines(title, description, series, "bound", name, unit, most=most, more=more)
-    if compared:
-        broken = {"fill": "dash", "dash": [4, 4]}
-        # Of one row a line is nothing: a point, smaller than that of the baseline's own figure.
-        line = {"custom.pointSize.fixed": 2, "custom.lineWidth": 1, "custom.lineStyle": broken}
-        grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
-        unnamed = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
-        properties = [_property(key, one) for key, one in {**line, **grey, **unnamed}.items()]
-        panel.override_by_regexp(f'/^Place .*server="{_ONE}"/', properties)
-        # Of a server that shares none the label is not a number.
-        panel.override_by_regexp(
-            r'/^Place .*rank="\d/', [_property("displayName", _SHARING_A_RANK)]
-        )
-    return panel if decimals is None else panel.decimals(decimals)
-
-
-def _at_one(series: str) -> str:
-    """Return a query with 1 in the place of each row of a load that has some of the series."""
-    each = f"max by (load, place) (laptime_result_state{{{ROW}}}) and on (load) {series}"
-    return f'label_replace({each}, "server", "{_ONE}", "", "")'
-
-
-def _shared_ranks() -> str:
-    """Return a query with the rank of each server that shares it under its load as a label."""
-    ranks = f'count_values by (server, load) ("rank", laptime_result_rank{{{ROW}}})'
-    # Of all servers, chosen or not; and once, though two operators may speak of it.
-    once = f"max by (server, load) (laptime_result_rank{{{RUN}}})"
-    return f'{ranks} and on (load, rank) (count_values by (load) ("rank", {once}) > 1)'
-
-
-def _lines(
-    title: str,
-    description: str,
-    series: str,
-    point: str,
-    name: str,
-    unit: str,
-    *,
-    scale: str = "",
-    most: str = "",
-    more: Sequence[str] = (),
-) -> xychart.Panel:
-    """Return a picture with a line for each server, one below the other, through its points.
-
-    `point` is the label that tells the points of a server apart; a hovering mouse shows it. What
-    is above `most` is drawn there, and the mouse shows what it is. Of two queries in `more` the
-    first brings other points, the second more labels of servers.
-    """
-    values = f"max by (server, load, position, place, {point}) ({series})"
-    # Of several queries Grafana names each value by its query; of one it is the value.
-    drawn = _DRAWN if more else "Value #B" if most else "Value"
-    not_drawn = ("Time", "place", *(f"Value #{ref}" for ref in "BCD"[: 3 if more else 0]))
-    panel = (
-        xychart.Panel()
-        .title(title)
-        .description(description)
-        .datasource(DATA_SOURCE)
-        .unit(unit)
-        .no_value(absent(NO_RESULT))
-        .height(_HIGH)
-        .span(THIRD)
-        .thresholds(thresholds())
-        .mapping(SeriesMapping.AUTO)
-        .show(XYShowMode.POINTS_AND_LINES)
-        .line_width(3)
-        .legend(legend())
-        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(newest(f"{scale}{values}", ref="A"))
-        .with_transformation(transformation("merge", {}))
-        # The lines and the names below by the place in the table of results: downwards from 0.
-        .with_transformation(numbers("place"))
-        .with_transformation(
-            transformation(
-                "calculateField",
-                {
-                    "mode": "binary",
-                    "binary": {"left": "0", "operator": "-", "right": "place"},
-                    "alias": "Place",
-                },
-            )
-        )
-    )
-    if most:
-        panel.with_target(newest(f"clamp_max({values}, {most})", ref="B"))
-    for ref, expr in zip("CD", more, strict=False):
-        panel.with_target(newest(expr, ref=ref))
-    if more:
-        _draw_the_larger(panel, "Value #B", "Value #C")
-    (
-        panel.with_transformation(_sorted("Place", downwards=True))
-        .with_transformation(
-            transformation(
-                "organize",
-                {
-                    "excludeByName": dict.fromkeys(not_drawn, True),
-                    "renameByName": {drawn: name, "Value #A": "Exact"},
-                    "indexByName": {drawn: 0, "Place": 1, "Value #A": 2},
-                },
-            )
-        )
-        .with_transformation(
-            transformation(
-                "partitionByValues",
-                {
-                    "fields": ["server", "load", "position", *(["rank"] if more else [])],
-                    "keepFields": False,
-                    "naming": {"asLabels": True},
-                },
-            )
-        )
-    )
-    if most:
-        hidden_value = _property(
-            "custom.hideFrom", {"viz": True, "legend": False, "tooltip": False}
-        )
-        words_of_exact = _property("mappings", words(UNBOUNDED))
-        panel.override_by_regexp("/^Exact/", [hidden_value, words_of_exact])
-    # What tells the frames apart is in their labels, and these are in the names at first.
-    in_server_colors(panel, {}, place='^Place .*position="PLACE"', points=True)
-    for field in (name, point, "Exact"):
-        panel.override_by_regexp(f"/^{re.escape(field)}/", [_property("displayName", field)])
-    hidden = _property("custom.axisPlacement", "hidden")
-    panel.override_by_regexp("/^Place/", [_property("displayName", SERVER_AND_LOAD), hidden])
-    return panel
-
-
-def _draw_the_larger(panel: xychart.Panel, *fields: str) -> None:
-    """Put what a row has of these into one field, and leave rows out that have none."""
-    either = {"include": list(fields), "reducer": "max"}
-    calculation = {"mode": "reduceRow", "reduce": either, "alias": _DRAWN}
-    panel.with_transformation(transformation("calculateField", calculation))
-    none = {"fieldName": _DRAWN, "config": {"id": "isNull", "options": {}}}
-    left_out = {"type": "exclude", "match": "any", "filters": [none]}
-    panel.with_transformation(transformation("filterByValue", left_out))
-
-
-def _sorted(field: str, *, downwards: bool = False) -> dashboard_models.DataTransformerConfig:
-    """Return a transformation that sorts rows, and so the servers in a legend."""
-    return transformation("sortBy", {"fields": {}, "sort": [{"field": field, "desc": downwards}]})
-
-
-def _property(name: str, value: object) -> dashboard_models.DynamicConfigValue:
-    return dashboard_models.DynamicConfigValue(id_val=name, value=value)

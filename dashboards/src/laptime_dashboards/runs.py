@@ -23,6 +23,7 @@ from laptime_dashboards.panel_defaults import (
     time_series,
     words,
 )
+from laptime_dashboards.selectors import CREATED
 
 _WIDTH = QUARTER
 
@@ -102,7 +103,6 @@ def failed() -> stat.Panel:
 def all_runs() -> table.Panel:
     """Every run with its state and verdict, and a link into it."""
     run = "namespace, run"
-    created = f"max by ({run}) (laptime_run_created_timestamp_seconds)"
     link = link_to_run(
         "&var-scenario=${__data.fields.Scenario}"
         "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.text}"
@@ -159,14 +159,14 @@ def all_runs() -> table.Panel:
                 width=75,
             ),
             Column("Scenario", label="scenario", width=75),
-            Column("Created", expr=f"1000 * {created}", unit="time:YYYY-MM-DD HH:mm", width=125),
+            Column("Created", expr=f"1000 * {CREATED}", unit="time:YYYY-MM-DD HH:mm", width=125),
             Column(
                 "Until",
                 # A little later than its end: the operator has told of the end by then, also where
                 # it is scraped once a minute. Without an end it is first, and up to now: a moment
                 # would stay the same while the run goes on.
                 expr=f"1000 * (max by ({run}) (laptime_run_finished_timestamp_seconds) + 75)"
-                f" or (0 * {created} + Inf)",
+                f" or (0 * {CREATED} + Inf)",
                 unit="none",
                 decimals=0,
                 width=160,

@@ -27,6 +27,9 @@ SINCE_CREATION = "vector(time()) > $since"
 """For `and on ()`: nothing of an earlier run of the same name. Whose dashboard says it has the
 variable."""
 
+CREATED = "max by (namespace, run) (laptime_run_created_timestamp_seconds)"
+"""When each run was created, in Unix seconds."""
+
 WINDOW = "$__rate_interval"
 """Four scrapes, or the step if that is longer: each query says its least step."""
 
