@@ -59,6 +59,8 @@ class SetUp:
     server_cpu: float | None = None
     processes: int = 1
     """Above 1: each of one thread, and the first has all connections but one for each other."""
+    apart: bool = False
+    """What the server does beside burning needs none of the threads that burn."""
     slots: int | None = None
     connections: int = 40
     pool: int | None = None
@@ -91,7 +93,9 @@ MORE: dict[Cause, Callable[[SetUp], SetUp]] = {
         it, threads=2 * it.threads, server_cpu=_twice(it.server_cpu)
     ),
     Cause.SERVER_CONCURRENCY: lambda it: replace(it, slots=_twice_of(it.slots)),
-    Cause.UNEVEN_WORKERS: lambda it: replace(it, processes=1, threads=it.processes),
+    Cause.UNEVEN_WORKERS: lambda it: (
+        replace(it, processes=1, threads=it.processes, apart=True) if it.processes > 1 else it
+    ),
     Cause.PGBOUNCER_POOL: lambda it: replace(it, pool=_twice_of(it.pool)),
     Cause.DATABASE_CONNECTIONS: lambda it: replace(it, connections=2 * it.connections),
     Cause.POSTGRES_CPU: lambda it: replace(it, postgres_cpu=_twice(it.postgres_cpu)),
@@ -163,20 +167,17 @@ _Step = float | tuple[_Places, ...] | _Places | None
 """What a user does: wait for so long, take places, give one back, or be done with a request."""
 
 
-def _circuit(it: SetUp, *, apart: bool = False) -> float:
-    """Play a closed circuit through and return the answers per second in its steady state.
-
-    `apart`: what the server does beside burning needs none of the threads that burn.
-    """
+def _circuit(it: SetUp) -> float:
+    """Play a closed circuit through and return the answers per second in its steady state."""
     if it.processes > 1:
         # The first process has all users but one for each other, who have theirs to themselves.
         # Each burns on its main thread, and does all else on another one.
-        each = replace(it, processes=1, threads=1)
+        each = replace(it, processes=1, threads=1, apart=True)
         others = it.processes - 1
-        first = _circuit(replace(each, users=max(1, it.users - others)), apart=True)
-        return first + others * _circuit(replace(each, users=1), apart=True)
+        first = _circuit(replace(each, users=max(1, it.users - others)))
+        return first + others * _circuit(replace(each, users=1))
     cap, slots, cpu = _Places(it.cap), _Places(it.slots), _Places(it.threads)
-    other = _Places(None) if apart else cpu
+    other = _Places(None) if it.apart else cpu
     connections, pool = _Places(it.connections), _Places(it.pool)
     lock = _Places(1 if it.lock else None)
     statement, postgres = POSTGRES_SECONDS + it.rows * ROW_SECONDS, _Places(NODE_CPUS)

@@ -525,7 +525,9 @@ def test_what_has_room_behind_a_full_slot_is_not_named_beside_it() -> None:
     )
     assert cause_of(idle).also == []
     # Nor is a pool that nobody waits for where no slot limits.
-    busy = Trial(server={"workers": 1}, cores={"server": 0.98}, pool=full_pool(waiting=0.0))
+    busy = Trial(
+        server={**LARGE_POOL, "workers": 1}, cores={"server": 0.98}, pool=full_pool(waiting=0.0)
+    )
     assert cause_of(busy).also == []
 
 
