@@ -11,6 +11,10 @@ one has to read the answer of the database while connection and slot are still h
 burns holds up those whose statement is over, and connections of a busy thread are held for longer
 than its statements take: more threads shorten that, and more connections fill the time.
 
+Real times vary. Where a statement ends about when somebody else burns, or two resources end at one
+rate, a millisecond decides what more of either gives: there the model may be far off, and no pair
+in series rests on it (draws.py).
+
 It knows nothing of Laptime: neither readings nor rules.
 """
 

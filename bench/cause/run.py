@@ -75,9 +75,9 @@ SURELY = 0.03
 """Few set-ups that are as bad by chance less often than this miss a goal."""
 LIMITS = OF_BEHAVIOUR
 PAIRS_BY_CHANCE = frozenset({"01d41fad7467", "fc298bae7a3d"})
-"""Commits at which pairs were what came out of two resources that end at about one rate, by a model
-in which nobody waited for a thread to read an answer: whether neither alone gives anything is not
-known of any of them."""
+"""Commits at which a pair was what came out as one by the model, of two resources that end at about
+one rate. Its times are fixed, and there a millisecond more or less decides whether either alone
+gives something: of none of these pairs is it known."""
 LONGEST_SECONDS = 400.0
 NAME = "cause"
 
