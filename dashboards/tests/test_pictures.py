@@ -149,6 +149,14 @@ XY_CHARTS = {name: one for name, one in PANELS.items() if one["type"] == "xychar
 
 
 @pytest.mark.parametrize("name", XY_CHARTS)
+def test_an_xy_chart_says_in_its_description_why_it_may_be_empty(name: str) -> None:
+    """Itself it says Err, or No data alone, whatever text it has for that."""
+    panel = XY_CHARTS[name]
+    reason = panel["fieldConfig"]["defaults"]["noValue"].removeprefix("No data: ")
+    assert panel["description"].endswith(f" Where it says Err or No data: {reason}.")
+
+
+@pytest.mark.parametrize("name", XY_CHARTS)
 def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: str) -> None:
     form, *of_some = (
         entry["value"]

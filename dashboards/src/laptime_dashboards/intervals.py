@@ -24,6 +24,7 @@ from laptime_dashboards.panel_defaults import (
     numbers,
     thresholds,
     transformation,
+    with_reason,
     words,
 )
 from laptime_dashboards.selectors import CREATED, ROW, RUN
@@ -217,7 +218,7 @@ def lines(
     panel = (
         xychart.Panel()
         .title(title)
-        .description(description)
+        .description(with_reason(description, no_data))
         .datasource(DATA_SOURCE)
         .unit(unit)
         .no_value(absent(no_data))

@@ -134,6 +134,14 @@ def absent(why: str) -> str:
     return f"No data: {why}"
 
 
+def with_reason(description: str, no_data: str) -> str:
+    """Return the description of an XY chart with why it may be empty.
+
+    XY charts have no text of ours for that: by Grafana's source they say Err, newer ones No data.
+    """
+    return f"{description} Where it says Err or No data: {no_data}."
+
+
 def legend() -> common_builders.VizLegendOptions:
     """Return a legend of names alone: a mean over the time range would be no figure of the run."""
     return (

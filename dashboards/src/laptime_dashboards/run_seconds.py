@@ -30,6 +30,7 @@ from laptime_dashboards.panel_defaults import (
     thresholds,
     time_series,
     transformation,
+    with_reason,
 )
 from laptime_dashboards.selectors import EACH_SECOND, ROW, RUN, STEP, rate
 
@@ -188,7 +189,7 @@ def _since_start(
     panel = (
         xychart.Panel()
         .title(title)
-        .description(description)
+        .description(with_reason(description, no_data))
         .datasource(DATA_SOURCE)
         .unit(unit)
         .no_value(absent(no_data))
