@@ -50,6 +50,8 @@ from laptime.cli.stored_results import stored_results
 from laptime.report import to_markdown
 
 BENCHMARKS = ("users", "sleep", "tasks", "recipes", "apibench")
+EQUAL_POOLS = ("recipes-equal-pools", "tasks-equal-pools")
+"""Beside two of them: the same work where all servers have as many connections."""
 QUESTIONS = ("asgi-servers", "cache-in-front", "upgrade")
 """Nobody has published figures of them; each is a folder with images of its own."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +80,7 @@ def main() -> int:
     parser.add_argument("--images", action="store_true", help="print the images needed, no more")
     arguments = parser.parse_args()
     names: list[str] = arguments.names or list(BENCHMARKS)
-    there = BENCHMARKS if arguments.quick else (*BENCHMARKS, *QUESTIONS)
+    there = BENCHMARKS if arguments.quick else (*BENCHMARKS, *EQUAL_POOLS, *QUESTIONS)
     for name in names:
         if name not in there:
             parser.error(f"there is no benchmark {name}; there is: {', '.join(there)}")

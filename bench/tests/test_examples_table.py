@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from made_up import AS_PUBLISHED, measured
 from measured import HEADINGS, order_notes, problems, table_lines
-from run import BENCHMARKS, QUESTIONS, ROOT, images_of, path_of
+from run import BENCHMARKS, EQUAL_POOLS, QUESTIONS, ROOT, images_of, path_of
 
 from laptime.cli.manifest_file import read_manifest
 
@@ -78,7 +78,8 @@ def test_an_order_that_cannot_be_known_is_a_problem() -> None:
 
 def test_images_are_those_that_the_examples_name() -> None:
     every = {
-        name: read_manifest(ROOT / "examples" / path_of(name)) for name in (*BENCHMARKS, *QUESTIONS)
+        name: read_manifest(ROOT / "examples" / path_of(name))
+        for name in (*BENCHMARKS, *EQUAL_POOLS, *QUESTIONS)
     }
     recipes = every["recipes"]
     assert images_of([recipes]) == [
@@ -87,6 +88,7 @@ def test_images_are_those_that_the_examples_name() -> None:
         "server-django-psycopg",
         "server-starlette-asyncpg",
     ]
+    assert images_of([every["recipes-equal-pools"]]) == images_of([recipes])
     folders = {path.parent.name for path in (ROOT / "images").rglob("Dockerfile")}
     assert images_of([every["cache-in-front"]]) == [
         "example-cache-in-front-redis",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import queue
 import sqlite3
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from http.server import HTTPServer
 from pathlib import Path
+from types import ModuleType
 from urllib.error import HTTPError
 
 import pytest
@@ -83,6 +85,52 @@ def test_an_empty_variable_is_none(empty: str) -> None:
 def test_a_wrong_value_is_named(name: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be .*'{value}'"):
         Settings.from_environment({name: value})
+
+
+def django_settings() -> ModuleType:
+    path = Path(__file__).parents[1] / "servers" / "django-psycopg" / "app" / "settings.py"
+    found = importlib.util.spec_from_file_location("django_settings", path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("keep", "threads", "age", "prepared", "pooled"),
+    [
+        ("", "1", None, True, False),
+        ("true", "1", None, True, False),
+        ("false", "1", 0, False, False),
+        ("true", "4", 0, True, True),
+        ("false", "4", 0, True, True),
+    ],
+)
+def test_django_connects_anew_for_each_request_where_it_is_told_so(
+    keep: str,
+    threads: str,
+    age: int | None,
+    prepared: bool,
+    pooled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@h:1/d")
+    monkeypatch.setenv("KEEP_CONNECTIONS", keep)
+    monkeypatch.setenv("THREADS", threads)
+    database = django_settings().DATABASES["default"]
+    options = database["OPTIONS"]
+    assert database["CONN_MAX_AGE"] == age
+    assert options["server_side_binding"] is prepared
+    assert options["prepare_threshold"] == (5 if prepared else None)
+    assert ("pool" in options) is pooled
+
+
+def test_django_knows_no_third_way_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@h:1/d")
+    monkeypatch.setenv("KEEP_CONNECTIONS", "no")
+    with pytest.raises(ValueError, match="KEEP_CONNECTIONS must be true or false, not 'no'"):
+        django_settings()
 
 
 def test_the_path_of_a_sqlite_url_is_absolute() -> None:

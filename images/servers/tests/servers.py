@@ -16,6 +16,7 @@ from laptime.catalog import Request, Scenario, presets, scenarios
 # What an image does depends on these.
 SETTINGS = {
     "server-starlette": [{"DATABASE_ACCESS": "async"}, {"DATABASE_ACCESS": "sync"}],
+    "server-django-psycopg": [{"KEEP_CONNECTIONS": "true"}, {"KEEP_CONNECTIONS": "false"}],
     "server-axum-bb8": [{"STATEMENT_CACHE": "true"}, {"STATEMENT_CACHE": "false"}],
 }
 # A table that each request of a scenario reads: who locks it makes requests wait.

@@ -177,11 +177,23 @@ def test_the_figures_of_one_server_under_one_load() -> None:
     assert found.requests_per_second == 924
 
 
-def test_the_servers_of_recipes_are_compared_with_the_workers_of_the_source() -> None:
-    servers = [
-        {"name": name, "preset": name, "workers": presets()[name].workers}
-        for name in ("django-psycopg", "starlette-asyncpg", "axum-bb8")
+# What the libraries of the source's Django and Axum do unless told otherwise.
+RECIPE_SETTINGS: dict[str, list[dict[str, str]]] = {
+    "django-psycopg": [{"name": "KEEP_CONNECTIONS", "value": "false"}],
+    "starlette-asyncpg": [],
+    "axum-bb8": [{"name": "STATEMENT_CACHE", "value": "false"}],
+}
+
+
+def recipe_servers(settings: dict[str, list[dict[str, str]]]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "preset": name, "workers": presets()[name].workers, "env": env}
+        for name, env in settings.items()
     ]
+
+
+def test_the_servers_of_recipes_are_compared_with_the_workers_of_the_source() -> None:
+    servers = recipe_servers(RECIPE_SETTINGS)
     one = spec("recipes", servers, None, 50)
     assert published("recipes").order(one, "closed") == [
         "starlette-asyncpg",
@@ -189,6 +201,13 @@ def test_the_servers_of_recipes_are_compared_with_the_workers_of_the_source() ->
         "django-psycopg",
     ]
     assert published("recipes").factor(one, "axum-bb8", "closed") == pytest.approx(267 / 58)
+
+
+def test_what_the_source_left_to_its_libraries_is_not_compared_with_what_is_tuned() -> None:
+    tuned = spec("recipes", recipe_servers({name: [] for name in RECIPE_SETTINGS}), None, 50)
+    assert published("recipes").order(tuned, "closed") == ["starlette-asyncpg"]
+    for server in ("django-psycopg", "axum-bb8"):
+        assert published("recipes").about(tuned, server, "closed") is None
 
 
 def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from laptime.api import API_VERSION, KIND
+from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import presets, scenario_of, scenarios
 from laptime.catalog.problems import scenario_problems
@@ -45,7 +46,9 @@ def test_there_are_examples() -> None:
         "cache-in-front",
         "own-script",
         "own-sessions",
+        "recipes-equal-pools",
         "recipes-far-database",
+        "tasks-equal-pools",
         "upgrade",
     } | published | quick
 
@@ -117,6 +120,8 @@ def test_every_load_of_a_published_benchmark_has_published_figures_or_an_order(n
         ("sleep", 30),
         ("tasks", 30),
         ("recipes", 20),
+        ("recipes-equal-pools", 20),
+        ("tasks-equal-pools", 15),
         ("apibench", 10),
         ("users-quick", 3.5),
         ("sleep-quick", 3.5),
@@ -163,6 +168,7 @@ def test_tasks_is_as_published() -> None:
     spec = _spec("tasks")
     assert {server.worker_count for server in spec.servers} == {2}
     assert spec.topology.sqlite
+    assert {server.database_connections for server in spec.servers} == {2}
     shapes = set()
     for load in spec.loads:
         assert load.closed is not None
@@ -184,9 +190,48 @@ def test_recipes_is_as_published() -> None:
     assert spec.topology.pgbouncer.pool_size == 25
     assert spec.topology.delay is not None
     assert spec.topology.delay.servers == "22ms"
-    for server in spec.servers:
-        preset = presets()[server.preset or ""]
-        assert server.database_connections == preset.database_connections
+    assert _pools(spec) == {"django": 5, "starlette": 20, "axum": 20}
+    for name in ("recipes", "recipes-quick"):
+        assert {
+            (server.name, *(f"{one.name}={one.value}" for one in server.env))
+            for server in _spec(name).servers
+        } == {
+            ("django", "KEEP_CONNECTIONS=false"),
+            ("starlette",),
+            ("axum", "STATEMENT_CACHE=false"),
+        }
+        assert _pools(_spec(name)) == _pools(spec)
+
+
+def _pools(spec: BenchmarkRunSpec) -> dict[str, int]:
+    """Return the connections that each server may have in all its processes."""
+    return {server.name: _pool(server) for server in spec.servers}
+
+
+def _pool(server: Server) -> int:
+    preset = presets()[server.preset or ""]
+    # A synchronous worker of gunicorn has one connection, whatever the pool of its threads.
+    synchronous = preset.name == "django-psycopg" and (server.threads or 1) == 1
+    return preset.processes_of(server) * (1 if synchronous else server.database_connections)
+
+
+@pytest.mark.parametrize(
+    ("name", "connections"), [("recipes-equal-pools", 20), ("tasks-equal-pools", 4)]
+)
+def test_beside_a_published_benchmark_stands_one_of_equal_pools(
+    name: str, connections: int
+) -> None:
+    published, equal = _spec(name.removesuffix("-equal-pools")), _spec(name)
+    assert set(_pools(equal).values()) == {connections}
+    assert [one.env for one in equal.servers] == [[]] * len(equal.servers), "nothing is tuned apart"
+    assert [one.preset for one in equal.servers] == [one.preset for one in published.servers]
+    assert equal.topology == published.topology
+    assert all(load in published.loads for load in equal.loads)
+
+
+@pytest.mark.parametrize("name", ["users", "users-quick", "apibench", "apibench-quick"])
+def test_each_process_of_other_published_benchmarks_has_the_same_pool(name: str) -> None:
+    assert {server.database_connections for server in _spec(name).servers} == {5}
 
 
 def test_apibench_is_as_published() -> None:
