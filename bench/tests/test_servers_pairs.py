@@ -92,6 +92,7 @@ def test_rust_has_the_same_versions_on_both_sides() -> None:
     manifest = tomllib.loads(_text(BOOKS / "rust/Cargo.toml"))
     shared = [name for name in manifest["dependencies"] if name in ours]
     assert {"axum", "rocket", "diesel", "sqlx", "tokio", "tokio-postgres", "bb8"} <= set(shared)
+    assert {"deadpool-diesel", "rocket_sync_db_pools"} <= set(shared), "the pools of their guides"
     assert {name: book[name] for name in shared} == {name: ours[name] for name in shared}
 
 

@@ -1,5 +1,6 @@
 //! The `tasks` scenario on Axum and Diesel: configuration, store and routes.
 
+mod store;
 mod tasks;
 
 use axum::{
@@ -7,8 +8,8 @@ use axum::{
     routing::{get, post},
 };
 use clap::Parser;
-use serving::{DatabaseSettings, ServerSettings};
-use tasks_store::{AddressError, TaskStore};
+use serving::{DatabaseSettings, Failure, ServerSettings};
+pub use store::Store;
 
 /// What the environment says.
 #[derive(Debug, Clone, Parser)]
@@ -24,22 +25,16 @@ pub struct Config {
 ///
 /// # Errors
 /// When `DATABASE_URL` is of a kind that there is no connection for.
-pub fn connect(settings: &DatabaseSettings) -> Result<Option<TaskStore>, AddressError> {
+pub fn connect(settings: &DatabaseSettings) -> Result<Option<Store>, Failure> {
     settings
         .url
         .as_deref()
-        .map(|url| {
-            TaskStore::new(
-                url,
-                settings.connections.get(),
-                settings.prepared_statements,
-            )
-        })
+        .map(|url| Store::new(url, settings))
         .transpose()
 }
 
 /// The routes of the scenario.
-pub fn router(store: Option<TaskStore>) -> Router {
+pub fn router(store: Option<Store>) -> Router {
     Router::new()
         .route("/", get(tasks::hello))
         .route("/tasks", post(tasks::create))

@@ -1,14 +1,16 @@
-//! The endpoints. Diesel blocks, so each statement runs on a thread where it may.
+//! The endpoints.
 
 use axum::{
     Json,
     extract::{Path, State},
     http::StatusCode,
 };
+use diesel::QueryResult;
 use serde::Serialize;
 use serving::Error;
-use tasks_store::{NewTask, Task, TaskStore};
-use tokio::task::spawn_blocking;
+use tasks_store::{NewTask, Task, Tasks};
+
+use crate::Store;
 
 /// The answer of the endpoint that does nothing.
 #[derive(Debug, Serialize)]
@@ -25,38 +27,42 @@ pub async fn hello() -> Json<Hello> {
 
 /// Adds a task.
 pub async fn create(
-    State(store): State<Option<TaskStore>>,
+    State(store): State<Option<Store>>,
     Json(task): Json<NewTask>,
 ) -> Result<(StatusCode, Json<Task>), Error> {
-    let created = run(store, move |store| store.create(&task)).await?;
+    let created = run(store, move |tasks, prepared| tasks.create(&task, prepared)).await?;
     Ok((StatusCode::CREATED, Json(created)))
 }
 
 /// Answers one task.
 pub async fn read(
-    State(store): State<Option<TaskStore>>,
+    State(store): State<Option<Store>>,
     Path(id): Path<i32>,
 ) -> Result<Json<Task>, Error> {
-    let found = run(store, move |store| store.find(id)).await?;
+    let found = run(store, move |tasks, prepared| tasks.find(id, prepared)).await?;
     found.map(Json).ok_or(Error::NotFound)
 }
 
 /// Replaces a task's name and state, and answers it.
 pub async fn update(
-    State(store): State<Option<TaskStore>>,
+    State(store): State<Option<Store>>,
     Path(id): Path<i32>,
     Json(task): Json<NewTask>,
 ) -> Result<Json<Task>, Error> {
-    let updated = run(store, move |store| store.update(id, &task)).await?;
+    let updated = run(store, move |tasks, prepared| {
+        tasks.update(id, &task, prepared)
+    })
+    .await?;
     updated.map(Json).ok_or(Error::NotFound)
 }
 
 /// Removes a task.
 pub async fn delete(
-    State(store): State<Option<TaskStore>>,
+    State(store): State<Option<Store>>,
     Path(id): Path<i32>,
 ) -> Result<StatusCode, Error> {
-    if run(store, move |store| store.delete(id)).await? {
+    let deleted = run(store, move |tasks, prepared| tasks.delete(id, prepared)).await?;
+    if deleted {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Error::NotFound)
@@ -64,9 +70,8 @@ pub async fn delete(
 }
 
 async fn run<T: Send + 'static>(
-    store: Option<TaskStore>,
-    statement: impl FnOnce(&TaskStore) -> Result<T, tasks_store::Error> + Send + 'static,
+    store: Option<Store>,
+    statement: impl FnOnce(&mut dyn Tasks, bool) -> QueryResult<T> + Send + 'static,
 ) -> Result<T, Error> {
-    let store = store.ok_or(Error::NoDatabase)?;
-    Ok(spawn_blocking(move || statement(&store)).await??)
+    store.ok_or(Error::NoDatabase)?.run(statement).await
 }

@@ -10,6 +10,7 @@ use clap::Parser;
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use http_body_util::BodyExt;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 fn server(arguments: &[&str]) -> Router {
@@ -86,6 +87,23 @@ async fn a_task_lives_and_dies() {
     assert_eq!(send(&server, Method::GET, "/tasks/1", "").await, missing);
     assert_eq!(send(&server, Method::PUT, "/tasks/1", other).await, missing);
     assert_eq!(send(&server, Method::DELETE, "/tasks/1", "").await, missing);
+}
+
+#[tokio::test]
+async fn requests_wait_for_each_other_where_there_are_more_of_them_than_connections() {
+    let folder = TempDir::new().unwrap();
+    let server = on_sqlite(
+        &folder,
+        "PRAGMA journal_mode = WAL;
+         CREATE TABLE tasks (id integer PRIMARY KEY, name text NOT NULL, done boolean NOT NULL)",
+    );
+    let mut requests = JoinSet::new();
+    for _ in 0..40 {
+        let server = server.clone();
+        let new = r#"{"name":"one of many","done":false}"#;
+        requests.spawn(async move { send(&server, Method::POST, "/tasks", new).await.0 });
+    }
+    assert_eq!(requests.join_all().await, [StatusCode::CREATED; 40]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
-//! The `tasks` scenario on Rocket and Diesel: configuration, store and routes.
+//! The `tasks` scenario on Rocket and Diesel: configuration, pool and routes.
 
 mod answer;
+mod store;
 mod tasks;
 
 use std::collections::HashSet;
@@ -10,12 +11,17 @@ use rocket::{
     Build, Rocket,
     config::{Config as RocketConfig, LogLevel, Shutdown, Sig},
     fairing::AdHoc,
+    figment::Figment,
     get,
     response::content::RawJson,
     routes,
 };
 use serving::{DatabaseSettings, GRACE, ServerSettings};
-use tasks_store::{AddressError, TaskStore};
+use store::{Database, Prepared};
+use tasks_store::{Address, AddressError};
+
+/// How long a request waits for a connection, which other pools do by themselves.
+const PATIENCE_SECONDS: u8 = 30;
 
 /// What the environment says.
 #[derive(Debug, Clone, Parser)]
@@ -27,27 +33,14 @@ pub struct Config {
     pub database: DatabaseSettings,
 }
 
-/// The store of the tasks; `None` without a database.
+/// The server with its routes. It stops by itself on SIGTERM, once launched.
 ///
 /// # Errors
 /// When `DATABASE_URL` is of a kind that there is no connection for.
-pub fn connect(settings: &DatabaseSettings) -> Result<Option<TaskStore>, AddressError> {
-    settings
-        .url
-        .as_deref()
-        .map(|url| {
-            TaskStore::new(
-                url,
-                settings.connections.get(),
-                settings.prepared_statements,
-            )
-        })
-        .transpose()
-}
-
-/// The server with its routes. It stops by itself on SIGTERM, once launched.
-#[must_use]
-pub fn rocket(settings: &ServerSettings, store: Option<TaskStore>) -> Rocket<Build> {
+pub fn rocket(
+    settings: &ServerSettings,
+    database: &DatabaseSettings,
+) -> Result<Rocket<Build>, AddressError> {
     let config = RocketConfig {
         address: settings.host(),
         port: settings.port,
@@ -71,12 +64,25 @@ pub fn rocket(settings: &ServerSettings, store: Option<TaskStore>) -> Rocket<Bui
         tasks::update,
         tasks::delete
     ];
-    let server = rocket::custom(config).manage(store).mount("/", routes);
-    if settings.access_log {
+    let server = match &database.url {
+        Some(url) => {
+            url.parse::<Address>()?;
+            let config = Figment::from(config)
+                .merge(("databases.tasks.url", url))
+                .merge(("databases.tasks.pool_size", database.connections))
+                .merge(("databases.tasks.timeout", PATIENCE_SECONDS));
+            rocket::custom(config)
+                .attach(Database::fairing())
+                .manage(Prepared(database.prepared_statements))
+        }
+        None => rocket::custom(config),
+    };
+    let server = server.mount("/", routes);
+    Ok(if settings.access_log {
         server.attach(access_log())
     } else {
         server
-    }
+    })
 }
 
 #[get("/healthz")]

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use rocket::error::ErrorKind;
-use rocket_diesel::{Config, connect, rocket};
+use rocket_diesel::{Config, rocket};
 use serving::Failure;
 
 fn main() -> Result<(), Failure> {
@@ -14,8 +14,8 @@ fn main() -> Result<(), Failure> {
     );
     let settings = config.server.clone();
     serving::run(&settings, async move {
-        let tasks = connect(&config.database)?;
-        match rocket(&config.server, tasks).launch().await {
+        let server = rocket(&config.server, &config.database)?;
+        match server.launch().await {
             Ok(_) => Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::Shutdown(..)) => {
                 tracing::warn!("requests were still running after {:?}", serving::GRACE);

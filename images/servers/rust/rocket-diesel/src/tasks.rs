@@ -1,17 +1,19 @@
-//! The endpoints. Diesel blocks, so each statement runs on a thread where it may.
+//! The endpoints.
 
 use rocket::{
-    State, delete, get,
+    delete, get,
     http::Status,
     post, put,
     response::status::Custom,
     serde::{Serialize, json::Json},
-    tokio::task::spawn_blocking,
 };
 use serving::Error;
-use tasks_store::{NewTask, Task, TaskStore};
+use tasks_store::{NewTask, Task};
 
-use crate::answer::Refusal;
+use crate::{answer::Refusal, store::Store};
+
+/// A connection, or why there is none: an endpoint says it in its own answer.
+type Guard = Result<Store, Error>;
 
 /// The answer of the endpoint that does nothing.
 #[derive(Debug, Serialize)]
@@ -30,46 +32,40 @@ pub fn hello() -> Json<Hello> {
 
 /// Adds a task.
 #[post("/tasks", data = "<task>")]
-pub async fn create(
-    store: &State<Option<TaskStore>>,
-    task: Json<NewTask>,
-) -> Result<Custom<Json<Task>>, Refusal> {
-    let created = run(store, move |store| store.create(&task)).await?;
+pub async fn create(store: Guard, task: Json<NewTask>) -> Result<Custom<Json<Task>>, Refusal> {
+    let created = store?
+        .run(move |tasks, prepared| tasks.create(&task, prepared))
+        .await?;
     Ok(Custom(Status::Created, Json(created)))
 }
 
 /// Answers one task.
 #[get("/tasks/<id>")]
-pub async fn read(store: &State<Option<TaskStore>>, id: i32) -> Result<Json<Task>, Refusal> {
-    let found = run(store, move |store| store.find(id)).await?;
+pub async fn read(store: Guard, id: i32) -> Result<Json<Task>, Refusal> {
+    let found = store?
+        .run(move |tasks, prepared| tasks.find(id, prepared))
+        .await?;
     Ok(found.map(Json).ok_or(Error::NotFound)?)
 }
 
 /// Replaces a task's name and state, and answers it.
 #[put("/tasks/<id>", data = "<task>")]
-pub async fn update(
-    store: &State<Option<TaskStore>>,
-    id: i32,
-    task: Json<NewTask>,
-) -> Result<Json<Task>, Refusal> {
-    let updated = run(store, move |store| store.update(id, &task)).await?;
+pub async fn update(store: Guard, id: i32, task: Json<NewTask>) -> Result<Json<Task>, Refusal> {
+    let updated = store?
+        .run(move |tasks, prepared| tasks.update(id, &task, prepared))
+        .await?;
     Ok(updated.map(Json).ok_or(Error::NotFound)?)
 }
 
 /// Removes a task.
 #[delete("/tasks/<id>")]
-pub async fn delete(store: &State<Option<TaskStore>>, id: i32) -> Result<Status, Refusal> {
-    if run(store, move |store| store.delete(id)).await? {
+pub async fn delete(store: Guard, id: i32) -> Result<Status, Refusal> {
+    let deleted = store?
+        .run(move |tasks, prepared| tasks.delete(id, prepared))
+        .await?;
+    if deleted {
         Ok(Status::NoContent)
     } else {
         Err(Error::NotFound.into())
     }
-}
-
-async fn run<T: Send + 'static>(
-    store: &State<Option<TaskStore>>,
-    statement: impl FnOnce(&TaskStore) -> Result<T, tasks_store::Error> + Send + 'static,
-) -> Result<T, Error> {
-    let store = store.inner().clone().ok_or(Error::NoDatabase)?;
-    Ok(spawn_blocking(move || statement(&store)).await??)
 }

@@ -3,16 +3,21 @@
 use clap::Parser;
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use rocket::{
+    Build, Rocket,
+    futures::future::join_all,
     http::{ContentType, Method, Status},
-    local::blocking::Client,
+    local::{asynchronous, blocking::Client},
 };
-use rocket_diesel::{Config, connect, rocket};
+use rocket_diesel::{Config, rocket};
 use tempfile::TempDir;
 
-fn server(arguments: &[&str]) -> Client {
+fn build(arguments: &[&str]) -> Rocket<Build> {
     let config = Config::try_parse_from([&["server"], arguments].concat()).unwrap();
-    let store = connect(&config.database).unwrap();
-    Client::untracked(rocket(&config.server, store)).unwrap()
+    rocket(&config.server, &config.database).unwrap()
+}
+
+fn server(arguments: &[&str]) -> Client {
+    Client::untracked(build(arguments)).unwrap()
 }
 
 fn send(server: &Client, method: Method, path: &str, body: &str) -> (Status, String) {
@@ -27,12 +32,17 @@ fn send(server: &Client, method: Method, path: &str, body: &str) -> (Status, Str
     )
 }
 
-/// A server on a new file, with the table unless it is to be missing.
-fn on_sqlite(folder: &TempDir, schema: &str) -> Client {
+/// The address of a new file, with the table unless it is to be missing.
+fn file(folder: &TempDir, schema: &str) -> String {
     let path = folder.path().join("tasks.db");
     let mut connection = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
     connection.batch_execute(schema).unwrap();
-    server(&["--database-url", &format!("sqlite://{}", path.display())])
+    format!("sqlite://{}", path.display())
+}
+
+/// A server on such a file.
+fn on_sqlite(folder: &TempDir, schema: &str) -> Client {
+    server(&["--database-url", &file(folder, schema)])
 }
 
 #[test]
@@ -80,6 +90,34 @@ fn a_task_lives_and_dies() {
     assert_eq!(send(&server, Method::Get, "/tasks/1", ""), missing);
     assert_eq!(send(&server, Method::Put, "/tasks/1", other), missing);
     assert_eq!(send(&server, Method::Delete, "/tasks/1", ""), missing);
+}
+
+#[rocket::async_test]
+async fn requests_wait_for_each_other_where_there_are_more_of_them_than_connections() {
+    let folder = TempDir::new().unwrap();
+    let url = file(
+        &folder,
+        "PRAGMA journal_mode = WAL;
+         CREATE TABLE tasks (id integer PRIMARY KEY, name text NOT NULL, done boolean NOT NULL)",
+    );
+    let server = build(&["--database-url", &url]);
+    let client = asynchronous::Client::untracked(server).await.unwrap();
+    let requests = (0..40).map(|_| {
+        let request = client.post("/tasks").header(ContentType::JSON);
+        request
+            .body(r#"{"name":"one of many","done":false}"#)
+            .dispatch()
+    });
+    for response in join_all(requests).await {
+        assert_eq!(response.status(), Status::Created);
+    }
+}
+
+#[test]
+fn an_address_of_another_kind_is_refused() {
+    let arguments = ["server", "--database-url", "mysql://user:secret@host/db"];
+    let config = Config::try_parse_from(arguments).unwrap();
+    assert!(rocket(&config.server, &config.database).is_err());
 }
 
 #[test]

@@ -1,20 +1,18 @@
 //! The tasks of the scenario `tasks`: one table, with Diesel on Postgres or SQLite.
 //!
-//! Every method runs one statement on a connection of the pool and blocks its thread meanwhile.
+//! Every method runs one statement and blocks its thread meanwhile. A pool is left to the servers:
+//! each has the one that its framework's documentation shows.
 
-mod connections;
+mod address;
 mod statement;
 
 use diesel::{
-    OptionalExtension, RunQueryDsl,
+    OptionalExtension, PgConnection, QueryResult, RunQueryDsl, SqliteConnection,
     prelude::{AsChangeset, Connection, Identifiable, Insertable, QueryDsl, Queryable},
-    r2d2::PoolError,
-    result::Error as DieselError,
 };
 use serde::{Deserialize, Serialize};
 
-pub use connections::AddressError;
-use connections::Connections;
+pub use address::{Address, AddressError, set_up_sqlite};
 use statement::Unkept;
 
 diesel::table! {
@@ -42,99 +40,98 @@ pub struct Task {
     pub done: bool,
 }
 
-/// Why a statement has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// No connection within the pool's time-out of 30 s.
-    #[error("connection: {0}")]
-    Connection(#[from] PoolError),
-    /// The database refused the statement.
-    #[error("database: {0}")]
-    Database(#[from] DieselError),
-}
-
-/// The table of tasks, reached through a pool of connections.
-#[derive(Clone)]
-pub struct TaskStore {
-    connections: Connections,
-    prepared: bool,
-}
-
-/// Runs a statement on a connection of whichever database there is.
-///
-/// Diesel keeps every statement prepared on its connection. Without that it prepares it under no
-/// name and executes it with a second message: a transaction makes PgBouncer send both to the same
-/// connection. SQLite has nothing in between and keeps its statements in any case.
-macro_rules! run {
-    ($store:ident, $statement:expr, $method:ident) => {
-        match &$store.connections {
-            Connections::Postgres(pool) => {
-                let mut connection = pool.get()?;
-                if $store.prepared {
-                    $statement.$method(&mut connection)
-                } else {
-                    connection.transaction(|connection| Unkept($statement).$method(connection))
-                }
-            }
-            Connections::Sqlite(pool) => $statement.$method(&mut pool.get()?),
-        }
-    };
-}
-
-impl TaskStore {
-    /// A store of at most `connections` connections, opened when they are first needed.
-    ///
-    /// `url` is `postgresql://…` or `sqlite:///absolute/path`; `prepared` says whether statements
-    /// are kept prepared on their connection.
-    ///
-    /// # Errors
-    /// When `url` is of another kind.
-    pub fn new(url: &str, connections: u32, prepared: bool) -> Result<Self, AddressError> {
-        Ok(Self {
-            connections: Connections::new(url, connections)?,
-            prepared,
-        })
-    }
-
+/// The table of tasks on one connection. `prepared` says whether a statement is kept prepared on it.
+pub trait Tasks {
     /// Adds a task and returns it with its id.
     ///
     /// # Errors
-    /// When there is no connection or the statement fails.
-    pub fn create(&self, task: &NewTask) -> Result<Task, Error> {
-        let statement = || {
-            diesel::insert_into(tasks::table)
-                .values(task)
-                .returning(tasks::all_columns)
-        };
-        Ok(run!(self, statement(), get_result)?)
-    }
+    /// When the statement fails.
+    fn create(&mut self, task: &NewTask, prepared: bool) -> QueryResult<Task>;
 
     /// The task called `id`, if there is one.
     ///
     /// # Errors
-    /// When there is no connection or the statement fails.
-    pub fn find(&self, id: i32) -> Result<Option<Task>, Error> {
-        Ok(run!(self, tasks::table.find(id), get_result).optional()?)
-    }
+    /// When the statement fails.
+    fn find(&mut self, id: i32, prepared: bool) -> QueryResult<Option<Task>>;
 
     /// Gives the task called `id` another name and state; returns what it is now, if it is there.
     ///
     /// # Errors
-    /// When there is no connection or the statement fails.
-    pub fn update(&self, id: i32, task: &NewTask) -> Result<Option<Task>, Error> {
-        let statement = || {
-            diesel::update(tasks::table.find(id))
-                .set(task)
-                .returning(tasks::all_columns)
-        };
-        Ok(run!(self, statement(), get_result).optional()?)
-    }
+    /// When the statement fails.
+    fn update(&mut self, id: i32, task: &NewTask, prepared: bool) -> QueryResult<Option<Task>>;
 
     /// Removes the task called `id`; returns whether it was there.
     ///
     /// # Errors
-    /// When there is no connection or the statement fails.
-    pub fn delete(&self, id: i32) -> Result<bool, Error> {
-        Ok(run!(self, diesel::delete(tasks::table.find(id)), execute)? == 1)
-    }
+    /// When the statement fails.
+    fn delete(&mut self, id: i32, prepared: bool) -> QueryResult<bool>;
 }
+
+/// Runs a statement on Postgres.
+///
+/// Diesel keeps every statement prepared on its connection. Without that it prepares it under no
+/// name and executes it with a second message: a transaction makes PgBouncer send both to the same
+/// connection.
+macro_rules! on_postgres {
+    ($connection:expr, $prepared:expr, $statement:expr, $method:ident) => {
+        if $prepared {
+            $statement.$method($connection)
+        } else {
+            $connection.transaction(|connection| Unkept($statement).$method(connection))
+        }
+    };
+}
+
+/// Runs a statement on SQLite, which has nothing in between and keeps it prepared in any case.
+macro_rules! on_sqlite {
+    ($connection:expr, $prepared:expr, $statement:expr, $method:ident) => {{
+        let _ = $prepared;
+        $statement.$method($connection)
+    }};
+}
+
+/// The statements are the same, but to Diesel each database has types of its own.
+macro_rules! tasks_of {
+    ($connection:ty, $run:ident) => {
+        impl Tasks for $connection {
+            fn create(&mut self, task: &NewTask, prepared: bool) -> QueryResult<Task> {
+                let statement = || {
+                    diesel::insert_into(tasks::table)
+                        .values(task)
+                        .returning(tasks::all_columns)
+                };
+                $run!(self, prepared, statement(), get_result)
+            }
+
+            fn find(&mut self, id: i32, prepared: bool) -> QueryResult<Option<Task>> {
+                let found: QueryResult<Task> =
+                    $run!(self, prepared, tasks::table.find(id), get_result);
+                found.optional()
+            }
+
+            fn update(
+                &mut self,
+                id: i32,
+                task: &NewTask,
+                prepared: bool,
+            ) -> QueryResult<Option<Task>> {
+                let statement = || {
+                    diesel::update(tasks::table.find(id))
+                        .set(task)
+                        .returning(tasks::all_columns)
+                };
+                let updated: QueryResult<Task> = $run!(self, prepared, statement(), get_result);
+                updated.optional()
+            }
+
+            fn delete(&mut self, id: i32, prepared: bool) -> QueryResult<bool> {
+                let statement = || diesel::delete(tasks::table.find(id));
+                let deleted: QueryResult<usize> = $run!(self, prepared, statement(), execute);
+                Ok(deleted? == 1)
+            }
+        }
+    };
+}
+
+tasks_of!(PgConnection, on_postgres);
+tasks_of!(SqliteConnection, on_sqlite);
