@@ -12,6 +12,17 @@ SERVERS: list[dict[str, Any]] = [
     {"name": "django", "preset": "django-psycopg"},
     {"name": "starlette", "preset": "starlette-asyncpg", "workers": 2, "databaseConnections": 5},
     {"name": "axum", "preset": "axum-bb8"},
+    # As published: a connection for each request, statements prepared for each request.
+    {
+        "name": "django-anew",
+        "preset": "django-psycopg",
+        "env": [{"name": "KEEP_CONNECTIONS", "value": "false"}],
+    },
+    {
+        "name": "axum-anew",
+        "preset": "axum-bb8",
+        "env": [{"name": "STATEMENT_CACHE", "value": "false"}],
+    },
 ]
 
 
