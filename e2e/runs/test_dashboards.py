@@ -169,7 +169,10 @@ class Said:
         begun anew since the run.
         """
         stored = [
-            ((one["metadata"].get("labels") or {}).get("laptime.dev/trial"), one.get("data") or {})
+            (
+                (one["metadata"].get("labels") or {}).get("laptime.dev/trial", ""),
+                one.get("data") or {},
+            )
             for one in self._cluster.stored(self._run).objects
         ]
         trials, readings = (
@@ -178,7 +181,7 @@ class Said:
         )
         ends = {one["trial"]: moment(one.get("finishedAt")) or 0.0 for one in trials}
         counted = {
-            trial: parse_payload(data["generator.b64"])
+            str(trial): parse_payload(data["generator.b64"])
             for trial, data in stored
             if "generator.b64" in data
         }
@@ -254,13 +257,11 @@ def check_while_it_goes_on(cluster: Cluster, run: str) -> Said:
     facts = said.facts()
     wrong = [
         # A result is stored before the status says so.
-        said.wrong(
-            replace(facts, run=one, told=one["status"]["progress"]["completed"] + more)
-        )
+        said.wrong(replace(facts, run=one, told=one["status"]["progress"]["completed"] + more))
         for one in seen
         for more in (0, 1)
     ]
-    assert [] in wrong, "\n".join(min(wrong, key=len))
+    assert [] in wrong, "\n".join(sorted(wrong, key=len)[0])
     return said
 
 

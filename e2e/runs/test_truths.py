@@ -93,7 +93,9 @@ def test_a_table_is_merged_row_by_row_and_each_cell_compared() -> None:
     }
     (state,) = (one["refId"] for one in panel["targets"] if "result_state" in one["expr"])
     cells = {"Requests/s": 100.0, "p99": 0.002, "low p99": 0.001, "high p99": 0.003, "Trials": 1.0}
-    answers = {letters[title]: {(): value} for title, value in cells.items()}
+    answers: dict[str, dict[tuple[str, ...], float]] = {
+        letters[title]: {(): value} for title, value in cells.items()
+    }
     answers[state] = {("place=1", "validity=valid"): 1.0}
     assert wrong("Results", said(**answers)) == []
     answers[letters["Trials"]] = {(): 2.0}

@@ -133,4 +133,3 @@ class Facts:
             one.get(key) for _, pods in parts for one in pods if one["component"] == part
         ]
         return max((one for one in found if one is not None), default=None)
-

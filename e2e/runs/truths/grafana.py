@@ -29,7 +29,7 @@ def rows(panel: dict[str, Any], answers: Answers) -> list[Row]:
     Dates are Unix seconds; labels that tell the lines of a chart apart are fields as well.
     """
     several = len(panel["targets"]) > 1
-    frames = [
+    frames: _Frames = [
         [
             {"Time": at, **one.labels, f"Value #{letter}" if several else "Value": value}
             for one in series

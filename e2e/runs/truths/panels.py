@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from . import results, seconds
-from .facts import Facts
-from .grafana import Answers
 from .lines import (
     Line,
     connections,
@@ -42,9 +38,7 @@ _PRESSURE = "the node's kernel may count no pressure (PSI)"
 _TIERS = '{RUN,component=~"postgres|pgbouncer|haproxy|upstream|service-.+"}'
 _RECONCILES = '{controller="benchmarkrun"}'
 _ITSELF = '{job=~".*laptime-(operator|agent|prometheus)"}'
-_WHAT_RAN = table(
-    results.what_ran, Digest=lambda text: " ".join(re.findall(r"[0-9a-f]{12}", text))
-)
+_WHAT_RAN = table(results.what_ran, Digest=lambda text: " ".join(re.findall(r"[0-9a-f]{12}", text)))
 _NODES = {
     "CPU of the nodes": lines(A=Line("node", 1.1), B=Line("node", 1.1)),
     "Pressure on the nodes": lines(A=Line("node", 1.1, may=_PRESSURE)),
@@ -226,5 +220,3 @@ PANELS: dict[str, Truth] = {
     ),
     "laptime-operator: Memory of Laptime itself": lines(A=Line("operator", memory)),
 }
-
-

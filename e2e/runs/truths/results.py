@@ -57,10 +57,7 @@ def table(true: Callable[[Facts], Iterable[Row]], **read: Callable[[str], str]) 
 
     def compare(facts: Facts, panel: dict[str, Any], answers: Answers) -> Iterator[str]:
         said = [
-            {
-                field: read[field](value) if field in read else value
-                for field, value in row.items()
-            }
+            {field: read[field](value) if field in read else value for field, value in row.items()}
             for row in grafana.rows(panel, answers)
             if all(row.get(field, value) == value for field, value in facts.here.items())
         ]

@@ -71,7 +71,7 @@ def errors(*by: str) -> Truth:
 
     def compare(facts: Facts, _: dict[str, Any], answers: Answers) -> Iterator[str]:
         true: Counter[tuple[str, ...]] = Counter()
-        for trial, _, row, _ in facts.seconds:
+        for trial, _step, row, _drawn in facts.seconds:
             for kind, count in {**row.kinds, "dropped": row.dropped}.items():
                 true[(*(trial[key] for key in by), kind)] += count
         said: Counter[tuple[str, ...]] = Counter()
