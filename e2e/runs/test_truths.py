@@ -42,6 +42,7 @@ FACTS = Facts(
     run=RUN,
     trials=[{**TRIAL, "outcome": "Measured"}],
     readings=[],
+    judged={},
     phases={"r-trial-001": PHASE},
     begin=1_000_000.0,
     at=AT,
@@ -121,6 +122,24 @@ def test_each_second_is_drawn_where_it_was(drawn: list[tuple[float, float]], pro
     assert len(wrong("Requests of each second", answers)) == problems
 
 
+@pytest.mark.parametrize(
+    ("p50", "p99", "problems"), [(0.002, 0.009, 0), (0.002, 0.03, 2), (0.009, 0.002, 2)]
+)
+def test_percentiles_of_a_second_lie_between_the_fastest_and_the_slowest_answer(
+    p50: float, p99: float, problems: int
+) -> None:
+    latency = {"minSeconds": 0.001, "maxSeconds": 0.01}
+    facts = replace(FACTS, trials=[{**FACTS.trials[0], "figures": {"latency": latency}}])
+    steps = (1_000_012.0, 1_000_013.0)
+    drawn = {
+        (f"quantile={share}",): [(at, value) for at in steps]
+        for share, value in (("0.5", p50), ("0.99", p99))
+    }
+    panel = "Response times of each second: p50 and p99"
+    assert len(wrong(panel, said(A=drawn), facts)) == problems
+    assert len(wrong(panel, {}, facts)) == 2
+
+
 def test_lines_lie_between_bounds_and_come_together_to_what_was_counted() -> None:
     first = ("position=1",)
 
@@ -133,7 +152,7 @@ def test_lines_lie_between_bounds_and_come_together_to_what_was_counted() -> Non
     assert problems(*[0.5] * 16) == []
     assert problems(*[0.5] * 16, limit=1.0) == ["C: '1 limit of axum' is 1.0, where 0.5 is right"]
     assert problems(*[0.5] * 2) == ["A: 1.0 in all, where the counters grew by 8.0"]
-    assert problems(*[0.5] * 15, 0.9) == ["A: '1 axum' is [0.9], not 0.0 to 0.575"]
+    assert problems(*[0.5] * 15, 0.9) == ["A: '1 axum' is [0.9], not 0.0 to 0.65"]
 
 
 def test_what_is_not_there_is_said_by_nobody() -> None:

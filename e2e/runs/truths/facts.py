@@ -27,6 +27,8 @@ class Facts:
     trials: list[dict[str, Any]]
     """The results of those that are over, in the order of the plan."""
     readings: list[dict[str, Any]]
+    judged: dict[str, str]
+    """The validity of each trial by all that is known; empty before the run is over."""
     phases: dict[str, GeneratorPhase]
     """What the generators counted in the measured phases, by the trial."""
     begin: float
@@ -111,6 +113,7 @@ class Facts:
         One that is not whole is not, but in a phase without any other. There is none of before
         Prometheus was anew.
         """
+        lacking = {one["trial"] for one in self.readings if one.get("secondsMissing")}
         found = []
         for trial in self.trials if self.kept else ():
             phase = self.phases.get(trial["trial"])
@@ -122,7 +125,7 @@ class Facts:
                 end = round(1000 * ((phase.started_at or phase.first_request_at) + row.t + 1))
                 step = math.ceil((end - round(1000 * self.begin)) / 1000)
                 new = not self.over and end / 1000 > self.at - NOT_STORED_YET_SECONDS
-                drawn = None if new else not whole or row.t in whole
+                drawn = None if new or trial["trial"] in lacking else not whole or row.t in whole
                 found.append((trial, step, row, drawn))
         return found
 

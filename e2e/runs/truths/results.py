@@ -299,18 +299,27 @@ def what_ran(facts: Facts) -> Iterator[Row]:
             }
 
 
-def trials(facts: Facts) -> Iterator[Row]:
-    """Each trial that the operator tells of."""
+def _each_trial(facts: Facts) -> Iterator[Row]:
     for trial in facts.trials[: facts.told]:
         begin, end = (moment(trial.get(key)) for key in ("startedAt", "finishedAt"))
         yield {
             "Trial": attempt_name(trial["trial"], trial.get("attempt", 1)),
             **{key.capitalize(): trial[key] for key in ("server", "load", "outcome")},
-            **{"Repetition": str(trial["repetition"]), "Validity": trial.get("validity", "valid")},
+            "Repetition": str(trial["repetition"]),
+            "Validity": facts.judged.get(trial["trial"]),
             "Started": begin,
             "Length": end - begin if begin is not None and end is not None else None,
             "Requests/s": (trial.get("figures") or {}).get("requestsPerSecond"),
         }
+
+
+def trials(facts: Facts, panel: dict[str, Any], answers: Answers) -> Iterator[str]:
+    """Compare each trial that the operator tells of.
+
+    Its result is stored before it is judged by what was read of its pods.
+    """
+    read = {} if facts.judged else {"Validity": lambda _: ""}
+    yield from table(_each_trial, **read)(facts, panel, answers)
 
 
 def missing(facts: Facts) -> float | None:

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from laptime.measure.sparse_histogram import SparseHistogram
-
 from . import grafana
 from .facts import Facts
 from .grafana import Answers, Series
@@ -16,7 +14,6 @@ from .lines import Line, cores_of
 from .results import Truth
 
 _Points = dict[tuple[Any, ...], float]
-_SHARES = {"0.5": 0.5, "0.99": 0.99}
 
 
 def _by_step(facts: Facts, series: Iterable[Series], *labels: str) -> _Points:
@@ -53,17 +50,27 @@ def requests(facts: Facts, _: dict[str, Any], answers: Answers) -> Iterator[str]
 
 
 def response_times(facts: Facts, _: dict[str, Any], answers: Answers) -> Iterator[str]:
-    """Compare the percentiles of each second with its histogram."""
-    true = {
-        (trial["server"], trial["load"], label, step): (
-            SparseHistogram.decode(row.latency).quantile(share),
-            drawn,
-        )
-        for trial, step, row, drawn in facts.seconds
-        for label, share in _SHARES.items()
-        if row.latency
-    }
-    yield from _compared(_by_step(facts, answers["A"], "server", "load", "quantile"), true)
+    """Compare the percentiles of each second with the fastest and the slowest answer of the trial.
+
+    What is stored of a second is how many answers there were, and not how long they took.
+    """
+    said = _by_step(facts, answers["A"], "quantile", "server", "load")
+    usual, long = (
+        {key[1:]: value for key, value in said.items() if key[0] == one} for one in ("0.5", "0.99")
+    )
+    for trial, step, row, drawn in facts.seconds:
+        key = (trial["server"], trial["load"], step)
+        p50, p99 = usual.pop(key, None), long.pop(key, None)
+        if p50 is None or p99 is None:
+            if drawn and row.requests > row.errors:
+                yield f"does not draw {key}"
+            continue
+        latency = trial["figures"]["latency"]
+        least, most = 0.99 * latency["minSeconds"], 1.01 * latency["maxSeconds"]
+        if drawn is False or not least <= p50 <= p99 <= most:
+            yield f"draws {p50} and {p99} at {key}, not {least} to {most}"
+    if usual or long:
+        yield f"draws {[*usual, *long][:5]}, where nothing was measured"
 
 
 def errors(*by: str) -> Truth:
