@@ -26,10 +26,9 @@ from .harness import (
     operator_pids,
     run_manifest,
 )
-from .truths.facts import Facts
+from .truths.facts import Facts, moment
 from .truths.grafana import Answers, Series
 from .truths.panels import OF_ALL_RUNS, PANELS
-from .truths.results import moment
 
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy"
 DASHBOARDS = {

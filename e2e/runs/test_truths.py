@@ -67,8 +67,10 @@ def said(**by_letter: Mapping[tuple[str, ...], Any]) -> Answers:
     }
 
 
-def wrong(panel: str, answers: Answers, facts: Facts = FACTS) -> list[str]:
-    name = f"laptime-run: {panel}"
+def wrong(
+    panel: str, answers: Answers, facts: Facts = FACTS, uid: str = "laptime-run"
+) -> list[str]:
+    name = f"{uid}: {panel}"
     letters = {one["refId"]: answers.get(one["refId"], []) for one in SHOWN[name]["targets"]}
     return list(PANELS[name](facts, SHOWN[name], letters))
 
@@ -83,6 +85,26 @@ def test_a_picture_of_the_answer_is_cut_and_says_the_exact_end() -> None:
     assert wrong("Throughput", said(A=exact, B=drawn)) == []
     assert len(wrong("Throughput", said(A=exact, B=exact))) == 2
     assert wrong("Throughput", {})
+
+
+def test_of_a_picture_of_several_runs_the_lines_of_the_run_are_compared() -> None:
+    def of(run: str, *more: str) -> tuple[str, ...]:
+        return (f"run={run}", "namespace=n", *more)
+
+    def problems(high: float = 900.0, cut: float = 400.0) -> list[str]:
+        # The other run has a higher estimate, and says where ends are cut.
+        ends = {"low": 90.0, "estimate": 100.0, "high": high}
+        exact = {of("r", f"bound={end}"): value for end, value in ends.items()}
+        drawn = {key: min(value, cut) for key, value in exact.items()}
+        other = {of("other", "bound=estimate"): 200.0}
+        places: dict[tuple[str, ...], float] = {("position=1",): 0.0}
+        rows = {of("r"): 1_000_000.0, of("other"): 999_000.0}
+        answers = said(A={**exact, **other}, B={**drawn, **other}, C=places, D=rows)
+        return wrong("Throughput", answers, uid="laptime-compare")
+
+    assert problems() == []
+    assert len(problems(high=901.0)) == 2
+    assert problems(cut=150.0) == ["draws 150.0 for 900.0"]
 
 
 def test_a_table_is_merged_row_by_row_and_each_cell_compared() -> None:
@@ -131,7 +153,7 @@ def test_percentiles_of_a_second_lie_between_the_fastest_and_the_slowest_answer(
     latency = {"minSeconds": 0.001, "maxSeconds": 0.01}
     facts = replace(FACTS, trials=[{**FACTS.trials[0], "figures": {"latency": latency}}])
     steps = (1_000_012.0, 1_000_013.0)
-    drawn = {
+    drawn: dict[tuple[str, ...], Any] = {
         (f"quantile={share}",): [(at, value) for at in steps]
         for share, value in (("0.5", p50), ("0.99", p99))
     }

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,11 @@ from ..harness import over
 NOT_STORED_YET_SECONDS = 15
 """While a run goes on: Prometheus may have a trial before its result is stored, and after."""
 TIERS = ("postgres", "pgbouncer", "haproxy")
+
+
+def moment(text: str | None) -> float | None:
+    """Return Unix seconds of a time in RFC 3339; None of none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else None
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,11 @@ class Facts:
         """What columns of the run tables of several have."""
         metadata = self.run["metadata"]
         return {"Run": metadata["name"], "Namespace": metadata["namespace"]}
+
+    @property
+    def created(self) -> float:
+        """When the run was made, in Unix seconds."""
+        return moment(self.run["metadata"]["creationTimestamp"]) or 0.0
 
     @property
     def placed(self) -> list[tuple[float, dict[str, Any]]]:

@@ -20,7 +20,8 @@ class Series:
 Answers = Mapping[str, Sequence[Series]]
 """What the queries of a panel brought, by their letters."""
 Row = dict[str, Any]
-_Frames = list[list[Row]]
+_Frames = list[tuple[str, list[Row]]]
+"""Rows, and the letter of the query that brought them."""
 
 
 def rows(panel: dict[str, Any], answers: Answers) -> list[Row]:
@@ -30,15 +31,22 @@ def rows(panel: dict[str, Any], answers: Answers) -> list[Row]:
     """
     several = len(panel["targets"]) > 1
     frames: _Frames = [
-        [
-            {"Time": at, **one.labels, f"Value #{letter}" if several else "Value": value}
-            for one in series
-            for at, value in one.samples
-        ]
+        (
+            letter,
+            [
+                {"Time": at, **one.labels, f"Value #{letter}" if several else "Value": value}
+                for one in series
+                for at, value in one.samples
+            ],
+        )
         for letter, series in answers.items()
     ]
     for step in panel.get("transformations") or []:
-        frames = _STEPS[step["id"]](frames, step["options"])
+        wanted = re.compile(step.get("filter", {}).get("options", "").strip("/"))
+        others = [one for one in frames if not wanted.search(one[0])]
+        taken = [one for one in frames if wanted.search(one[0])]
+        # What a step is not of stands before what it is of.
+        frames = [*others, *_STEPS[step["id"]](taken, step["options"])]
     dates = {
         rule["matcher"]["options"]
         for rule in panel["fieldConfig"]["overrides"]
@@ -47,7 +55,7 @@ def rows(panel: dict[str, Any], answers: Answers) -> list[Row]:
     }
     return [
         {field: value / 1000 if field in dates else value for field, value in row.items()}
-        for row in itertools.chain(*frames)
+        for row in _rows(frames)
     ]
 
 
@@ -56,12 +64,16 @@ def name(legend: str, labels: Mapping[str, str]) -> str:
     return re.sub(r"{{(\w+)}}", lambda one: labels.get(one[1], ""), legend)
 
 
+def _rows(frames: _Frames) -> list[Row]:
+    return [row for _, frame in frames for row in frame]
+
+
 def _merge(frames: _Frames, _: Any) -> _Frames:
     """Make one row of those that have the same in all fields that all frames have.
 
     As far as nothing else of them differs.
     """
-    filled = [frame for frame in frames if frame]
+    filled = [frame for _, frame in frames if frame]
     fields = [set(itertools.chain(*frame)) for frame in filled]
     shared = sorted(set.intersection(*fields)) if fields else []
     merged: dict[tuple[Any, ...], list[Row]] = {}
@@ -76,31 +88,40 @@ def _merge(frames: _Frames, _: Any) -> _Frames:
             other.update(row)
         if not fitting:
             beside.append(dict(row))
-    return [[row for alike in merged.values() for row in alike]]
+    return [("", [row for alike in merged.values() for row in alike])]
 
 
 def _organize(frames: _Frames, options: dict[str, Any]) -> _Frames:
     hidden, names = options["excludeByName"], options["renameByName"]
     return [
-        [
-            {names.get(field, field): value for field, value in row.items() if field not in hidden}
-            for row in frame
-        ]
-        for frame in frames
+        (
+            letter,
+            [
+                {
+                    names.get(field, field): value
+                    for field, value in row.items()
+                    if field not in hidden
+                }
+                for row in frame
+            ],
+        )
+        for letter, frame in frames
     ]
 
 
 def _numbers(frames: _Frames, options: dict[str, Any]) -> _Frames:
     for one in options["conversions"]:
-        for row in itertools.chain(*frames):
+        for row in _rows(frames):
             if one["targetField"] in row:
                 row[one["targetField"]] = float(row[one["targetField"]])
     return frames
 
 
 def _calculate(frames: _Frames, options: dict[str, Any]) -> _Frames:
-    for row in itertools.chain(*frames):
-        if options["mode"] == "reduceRow":
+    for place, row in enumerate(_rows(frames)):
+        if options["mode"] == "index":
+            row[options["alias"]] = place
+        elif options["mode"] == "reduceRow":
             assert options["reduce"]["reducer"] == "max"
             found = [row[field] for field in options["reduce"]["include"] if field in row]
             if found:
@@ -117,11 +138,24 @@ def _filter(frames: _Frames, options: dict[str, Any]) -> _Frames:
     assert (options["type"], options["match"]) == ("exclude", "any")
     assert all(one["config"]["id"] == "isNull" for one in options["filters"])
     needed = [one["fieldName"] for one in options["filters"]]
-    return [[row for row in frame if all(field in row for field in needed)] for frame in frames]
+    return [
+        (letter, [row for row in frame if all(field in row for field in needed)])
+        for letter, frame in frames
+    ]
+
+
+def _sort(frames: _Frames, options: dict[str, Any]) -> _Frames:
+    (wanted,) = options["sort"]
+    field = wanted["field"]
+
+    def key(row: Row) -> tuple[bool, Any]:
+        return field in row, row.get(field, 0)
+
+    return [(letter, sorted(frame, key=key, reverse=wanted["desc"])) for letter, frame in frames]
 
 
 def _as_they_are(frames: _Frames, _: Any) -> _Frames:
-    """Of what changes the order of rows, or makes labels of fields."""
+    """Of what makes labels of fields."""
     return frames
 
 
@@ -131,6 +165,6 @@ _STEPS: dict[str, Callable[[_Frames, Any], _Frames]] = {
     "convertFieldType": _numbers,
     "calculateField": _calculate,
     "filterByValue": _filter,
-    "sortBy": _as_they_are,
+    "sortBy": _sort,
     "partitionByValues": _as_they_are,
 }

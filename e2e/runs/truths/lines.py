@@ -15,9 +15,9 @@ from typing import Any
 from laptime.api.resources import quantity
 
 from . import grafana
-from .facts import Facts
+from .facts import Facts, moment
 from .grafana import Answers, Series
-from .results import Truth, moment
+from .results import Truth
 
 Bound = float | Callable[[Facts, Mapping[str, str]], float]
 _Named = Sequence[tuple[str, Series]]

@@ -187,12 +187,18 @@ PANELS: dict[str, Truth] = {
     "laptime-runs: Trials of the last ten minutes": lines(
         A=Line("operator", 600.0, peak=stored_lately)
     ),
-    "laptime-compare: Verdicts": table(lambda facts: [results.said_of_run(facts)]),
-    "laptime-compare: Servers": table(results.beside_each_other),
-    "laptime-compare: Images and nodes": _WHAT_RAN,
-    "laptime-server: In each run": table(
-        lambda facts: results.beside_each_other(facts, dated=True)
+    "laptime-compare: Verdicts": table(results.verdict_of_several),
+    "laptime-compare: Throughput": results.across_runs("requestsPerSecond", "Requests/s"),
+    "laptime-compare: Factor against the baseline": results.across_runs(
+        "factor", "Factor", compared=True
     ),
+    "laptime-compare: Servers": table(lambda facts: results.beside_each_other(facts, 1000)),
+    "laptime-compare: Images and nodes": _WHAT_RAN,
+    "laptime-server: Throughput": results.across_runs("requestsPerSecond", "Requests/s"),
+    "laptime-server: Factor against the baseline": results.across_runs(
+        "factor", "Factor", compared=True
+    ),
+    "laptime-server: In each run": table(results.beside_each_other),
     "laptime-server: Images and nodes": _WHAT_RAN,
     "laptime-operator: Last event": lines(A=Line("operator", 90.0)),
     "laptime-operator: Runs that wait": in_states("Queued"),

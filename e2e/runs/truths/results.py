@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from laptime.analysis import wording
@@ -17,18 +16,13 @@ from laptime.api.results import Tie
 
 from ..harness import condition
 from . import grafana
-from .facts import Facts
+from .facts import Facts, moment
 from .grafana import Answers, Row
 
 Truth = Callable[[Facts, dict[str, Any], Answers], Iterator[str]]
 """Yields what a panel says wrongly, or does not say."""
 _QUANTILES = {"p50": "0.5", "p90": "0.9", "p99": "0.99", "p999": "0.999"}
 _UNITS = {"time": "ms", "data": "bytes"}
-
-
-def moment(text: str | None) -> float | None:
-    """Return Unix seconds of a time in RFC 3339; None of none."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else None
 
 
 def _as_set(found: Iterable[Row]) -> Counter[frozenset[tuple[str, Any]]]:
@@ -123,6 +117,11 @@ def verdict(facts: Facts) -> list[Row]:
     return [{key: told[key] for key in ("Verdict", "Validity")}] if facts.over else []
 
 
+def verdict_of_several(facts: Facts) -> list[Row]:
+    """The row of the run among those that are compared."""
+    return [{**said_of_run(facts), "Baseline": facts.status.get("baseline")}]
+
+
 def progress(facts: Facts) -> float:
     """Share of the trials that are over."""
     done = facts.status.get("progress") or {}
@@ -148,7 +147,7 @@ def all_runs(facts: Facts) -> list[Row]:
             "Trials": progress(facts) if done.get("total") else None,
             "Failed": done["completed"] - measured if facts.placed and done else None,
             "Time left": done.get("remainingSeconds"),
-            "Created": moment(facts.run["metadata"]["creationTimestamp"]),
+            "Created": facts.created,
             "Until": math.inf if finished is None else 1000 * (finished + 75),
         }
     ]
@@ -201,6 +200,57 @@ def intervals(key: str, field: str, *, compared: bool = False) -> Truth:
                 yield {"server": "=1", "load": row["load"], "Place": -place, field: 1.0}
 
     return table(drawn)
+
+
+def across_runs(key: str, field: str, *, compared: bool = False) -> Truth:
+    """Return what is true of a picture of intervals of several runs: of the lines of this one.
+
+    Each has a place of its own. Where an end is cut is for the highest of all runs to say, and not
+    below twice the highest of this one.
+    """
+
+    def compare(facts: Facts, panel: dict[str, Any], answers: Answers) -> Iterator[str]:
+        run, namespace = facts.here["Run"], facts.here["Namespace"]
+        mine = [
+            row
+            for row in grafana.rows(panel, answers)
+            if (row.get("run"), row.get("namespace")) == (run, namespace)
+        ]
+        measured = [row for _, row in facts.placed if row.get(key)]
+        true: list[Row] = [
+            {"server": row["server"], "load": row["load"], "bound": bound, "Exact": value}
+            for row in measured
+            for bound, value in _ends(row[key]).items()
+        ]
+        if compared:
+            ones = [{"server": row["server"], "load": row["load"], field: 1.0} for row in measured]
+            true += [{**one, "bound": "=1"} for one in ones]
+        told = ("server", "load", "bound", "Exact")
+        yield from _compared(
+            (
+                {name: row[name] for name in told if name in row}
+                | ({} if "Exact" in row else {field: row[field]})
+                for row in mine
+            ),
+            true,
+        )
+        least = 2 * max((row[key]["value"] for row in measured), default=0.0)
+        for row in mine:
+            if (
+                "Exact" in row
+                and row[field] != row["Exact"]
+                and not least <= row[field] < row["Exact"]
+            ):
+                yield f"draws {row[field]} for {row['Exact']}"
+        places = {(row["server"], row["load"], row["Place"]) for row in mine}
+        if not len(places) == len({one[2] for one in places}) == len(measured):
+            yield f"has the places {sorted(places)}"
+        if scenarios := {row.get("scenario", facts.spec["scenario"]) for row in mine} - {
+            facts.spec["scenario"]
+        }:
+            yield f"is of {scenarios}"
+
+    return compare
 
 
 def percentiles(facts: Facts) -> Iterator[Row]:
@@ -264,17 +314,17 @@ def results(facts: Facts) -> Iterator[Row]:
         }
 
 
-def beside_each_other(facts: Facts, *, dated: bool = False) -> Iterator[Row]:
-    """The rows of the run among those of others."""
+def beside_each_other(facts: Facts, second: int = 1) -> Iterator[Row]:
+    """The rows of the run among those of others; a second has so many of the units of its times."""
     for _, row in facts.placed:
         yield {
+            "Created": second * facts.created,
             **{**facts.here, **_figures(row)},
             **{
                 f"{end} {short}": _ends(row.get(key)).get(end)
                 for short, key in (("req/s", "requestsPerSecond"), ("factor", "factor"))
                 for end in ("low", "high")
             },
-            "Created": moment(facts.run["metadata"]["creationTimestamp"]) if dated else None,
         }
 
 
@@ -294,6 +344,7 @@ def what_ran(facts: Facts) -> Iterator[Row]:
         if server.get("image"):
             yield {
                 **{**facts.here, "Server": server["name"], "Image": server["image"]},
+                "Created": facts.created,
                 "Digest": _digests(server.get("imageId") or server["image"]),
                 "Nodes": wording.listing(sorted(nodes)) if facts.over and facts.told != 0 else None,
             }
