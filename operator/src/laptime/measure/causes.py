@@ -323,7 +323,7 @@ def _hidden_slots(
     said = (
         f"{scene.at_server:.1f} requests were at the server and it worked on about {slots:.1f} at "
         f"once: the first ones took {_ms(first)}, half of all {_ms(half)} and "
-        "more, and nothing behind the server was busy"
+        "more, and nobody waited behind the server"
     )
     return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
 

@@ -670,7 +670,7 @@ def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource |
     slots = requests_at_once * scene.server.worker_count
     said = (
         f"{scene.at_server:.1f} requests were at the server, which works on {slots} at once, "
-        "and nothing behind it was busy"
+        "and nobody waited behind it"
     )
     # All are taken when there are more requests; slots that nobody waits for hold nobody up.
     full = 1.0 if scene.at_server >= _QUEUED_PER_SLOT * slots else 0.0
