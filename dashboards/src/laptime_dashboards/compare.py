@@ -20,6 +20,7 @@ from laptime_dashboards.panel_defaults import (
     THREE_DIGITS,
     Column,
     coloured_words,
+    in_order,
     legend,
     not_told,
     rows,
@@ -144,7 +145,7 @@ def pictures(runs: Rows, no_data: str, only: str = "") -> tuple[xychart.Panel, x
 
 def figures() -> table.Panel:
     """The figures of each server in each run."""
-    return rows(
+    panel = rows(
         "Servers",
         "The same server of several runs in rows below each other, the newest first, with "
         "intervals of 95 %. Whether it was faster in one of two runs, or the machine was, is said "
@@ -157,7 +158,9 @@ def figures() -> table.Panel:
             Column("Created", expr=created(_RUNS, _OF_SCENARIO), more=HIDDEN),
         ],
         height=11,
-    ).sort_by([sorted_by("Server"), sorted_by("Load"), sorted_by("Created", newest_first=True)])
+    )
+    panel.with_transformation(in_order("Created", downwards=True))
+    return panel.sort_by([sorted_by("Server"), sorted_by("Load")])
 
 
 def created(runs: str, among: str = "") -> str:

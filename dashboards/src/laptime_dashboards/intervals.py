@@ -18,6 +18,7 @@ from laptime_dashboards.panel_defaults import (
     SERVER_AND_LOAD,
     THIRD,
     absent,
+    in_order,
     in_server_colors,
     legend,
     newest,
@@ -247,7 +248,7 @@ def lines(
         *(["rank"] if more and not rows.several else []),
     ]
     (
-        panel.with_transformation(_sorted("Place", downwards=True))
+        panel.with_transformation(in_order("Place", downwards=True))
         .with_transformation(
             transformation(
                 "organize",
@@ -298,9 +299,9 @@ def _put_in_order(panel: xychart.Panel, refs: str, rows: Rows) -> None:
     # What a transformation is not of stays before what it is of where that is one frame alone, and
     # what comes later in a merge is put into all rows that it fits.
     panel.with_transformation(transformation("merge", {}, of=f"/^[{others}]$/"))
-    panel.with_transformation(_sorted(f"Value #{order}", of=order))
+    panel.with_transformation(in_order(f"Value #{order}", of=order))
     for label in (*rows.of_their_runs, "load", "server"):
-        panel.with_transformation(_sorted(label, downwards=True, of=order))
+        panel.with_transformation(in_order(label, downwards=True, of=order))
     numbered = {"mode": "index", "alias": "Place"}
     panel.with_transformation(transformation("calculateField", numbered, of=order))
     panel.with_transformation(transformation("merge", {}))
@@ -314,14 +315,6 @@ def _draw_the_larger(panel: xychart.Panel, fields: Sequence[str], needed: Sequen
     none = [{"fieldName": one, "config": {"id": "isNull", "options": {}}} for one in needed]
     left_out = {"type": "exclude", "match": "any", "filters": none}
     panel.with_transformation(transformation("filterByValue", left_out))
-
-
-def _sorted(
-    field: str, *, downwards: bool = False, of: str = ""
-) -> dashboard_models.DataTransformerConfig:
-    """Return a transformation that sorts rows, and so the servers in a legend."""
-    wanted = {"fields": {}, "sort": [{"field": field, "desc": downwards}]}
-    return transformation("sortBy", wanted, of=of)
 
 
 def of_field(name: str, value: object) -> dashboard_models.DynamicConfigValue:

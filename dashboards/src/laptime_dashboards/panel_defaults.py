@@ -37,7 +37,8 @@ _LONGEST = {"custom.cellOptions": {"type": "auto", "wrapText": True}}
 make a row as high as the text needs that it has in the last column with this, hidden or not."""
 
 HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
-"""Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two."""
+"""Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two. Older
+ones leave the column out and sort no table by it: its rows are sorted before that (`in_order`)."""
 
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
@@ -477,8 +478,19 @@ def _override(
 
 
 def sorted_by(title: str, *, newest_first: bool = False) -> common_builders.TableSortByFieldState:
-    """Return the wish that a table be sorted by a column, upwards unless newest come first."""
+    """Return the wish that a table be sorted by a column that is shown.
+
+    Upwards, unless newest come first. What is equal stays in the order of the rows.
+    """
     return common_builders.TableSortByFieldState().display_name(title).desc(newest_first)
+
+
+def in_order(
+    field: str, *, downwards: bool = False, of: str = ""
+) -> dashboard_models.DataTransformerConfig:
+    """Return a transformation that sorts rows, by a hidden column too, and so names in a legend."""
+    wanted = {"fields": {}, "sort": [{"field": field, "desc": downwards}]}
+    return transformation("sortBy", wanted, of=of)
 
 
 def transformation(

@@ -19,10 +19,10 @@ from laptime_dashboards.panel_defaults import (
     Column,
     coloured_words,
     figure,
+    in_order,
     newest,
     not_told,
     rows,
-    sorted_by,
     words,
 )
 from laptime_dashboards.selectors import ROW, RUN
@@ -238,4 +238,4 @@ def limits() -> table.Panel:
         width=FULL,
         # Four servers with two lines each.
         height=9,
-    ).sort_by([sorted_by(PLACE.title)])
+    ).with_transformation(in_order(PLACE.title))

@@ -14,6 +14,7 @@ from laptime_dashboards.panel_defaults import (
     THREE_DIGITS,
     Column,
     coloured_words,
+    in_order,
     not_told,
     rows,
     sorted_by,
@@ -26,7 +27,7 @@ _BY_ROW = "max by (server, load)"
 
 def table_of_results() -> table.Panel:
     """The final table: what each server reached under each load."""
-    return rows(
+    panel = rows(
         "Results",
         "The figures of the report. Servers under the same load that share a rank cannot be told "
         f"apart. The other intervals are in the pictures above. {OF_RESPONSE_TIMES} Requests/s: "
@@ -60,7 +61,9 @@ def table_of_results() -> table.Panel:
             ),
             PLACE,
         ],
-    ).sort_by([sorted_by("Load"), sorted_by("Rank"), sorted_by(PLACE.title)])
+    )
+    panel.with_transformation(in_order(PLACE.title))
+    return panel.sort_by([sorted_by("Load"), sorted_by("Rank")])
 
 
 def ties() -> table.Panel:

@@ -16,10 +16,10 @@ from laptime_dashboards.panel_defaults import (
     Column,
     coloured_words,
     figure,
+    in_order,
     newest,
     query,
     rows,
-    sorted_by,
     time_series,
     words,
 )
@@ -175,7 +175,7 @@ def all_runs() -> table.Panel:
             ),
         ],
         height=15,
-    ).sort_by([sorted_by("Until", newest_first=True)])
+    ).with_transformation(in_order("Until", downwards=True))
 
 
 def trials() -> timeseries.Panel:
