@@ -20,6 +20,9 @@ from laptime_dashboards.intervals import MOST_LINES
 from laptime_dashboards.meanings import PERCENTILES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 
+AT_ONE = "=1"
+"""The place in a spec that the grey points of several runs have, as no server has it."""
+
 
 def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
     """At any step: it is left out by its label, and not where a step has no other second."""
@@ -136,6 +139,8 @@ def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> N
 
 def names_in_an_xy_chart(names: list[str]) -> list[str]:
     """Return what Grafana makes of them: without the words that all begin or end with."""
+    if len(names) == 1:
+        return names
     every = [name.split() for name in names]
 
     def shared(step: int) -> int:
@@ -189,29 +194,55 @@ def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: s
 
 
 def named_as(name: str, *lines: dict[str, str]) -> list[str]:
-    """Return what lines with these labels are called in a picture of several runs."""
-    (form,) = (one for _, one in rules_of(name, "displayName") if "labels.server" in one)
-    assert set(re.findall(r"labels\.(\w+)", form)) == set(lines[0])
+    """Return what lines with these labels are called in a picture of several runs.
+
+    And after them their grey points at 1, which have names too, in a picture of factors.
+    """
+
+    def form(position: object) -> str:
+        line = at_first("some", position)
+        return str([one for rule, one in rules_of(name, "displayName") if rule.search(line)][-1])
+
+    assert set(re.findall(r"labels\.(\w+)", form(1))) == set(lines[0])
     names = []
-    for labels in lines:
-        names.append(form)
-        for label, value in labels.items():
-            names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
+    for one in (form(1), form(AT_ONE)) if "Factor" in name else (form(1),):
+        for labels in lines:
+            names.append(one)
+            for label, value in labels.items():
+                names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
     return names_in_an_xy_chart(names)
+
+
+def row_of_a_run(name: str) -> dict[str, str]:
+    """Return labels that a picture of several runs has of a line."""
+    one = {"server": "one", "run": "first", "load": "closed", "namespace": "team"}
+    return one | ({"scenario": "users"} if name.startswith("laptime-server") else {})
 
 
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)
 def test_a_line_of_several_runs_says_which_it_is_of(name: str) -> None:
-    one = {"server": "one", "run": "first", "load": "closed", "namespace": "team"}
-    if name.startswith("laptime-server"):
-        # Another scenario is other work.
-        one |= {"scenario": "users"}
-        assert named_as(name, one, {**one, "scenario": "plain"}) == ["users", "plain"]
+    one = row_of_a_run(name)
     other = {**one, "run": "second"}
-    assert named_as(name, one, other) == ["first", "second"]
-    assert named_as(name, one, {**other, "server": "two"}) == ["one · first", "two · second"]
+    assert named_as(name, one, other)[:2] == ["first", "second"]
+    assert named_as(name, one, {**other, "server": "two"})[:2] == ["one · first", "two · second"]
+    # Points at 1 have no run in their names, so all others have it.
+    run = "first · closed · " if "Factor" in name else ""
     # Of two namespaces runs may have one name.
-    assert named_as(name, one, {**one, "namespace": "others"}) == ["team", "others"]
+    of_namespaces = named_as(name, one, {**one, "namespace": "others"})[:2]
+    if "scenario" in one:
+        # Another scenario is other work.
+        of_scenarios = named_as(name, one, {**one, "scenario": "plain"})[:2]
+        assert of_scenarios == [f"{run}users", f"{run}plain"]
+        run += "users · " if run else ""
+    assert of_namespaces == [f"{run}team", f"{run}others"]
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_the_only_line_of_several_runs_has_a_name_and_so_has_its_point(name: str) -> None:
+    """A point that is called as its line is would leave no word that both do not share."""
+    line, *points = named_as(name, row_of_a_run(name))
+    assert "first" in line
+    assert points == (["=1"] if "Factor" in name else [])
 
 
 def test_the_picture_of_factors_has_a_line_at_1() -> None:
@@ -362,9 +393,10 @@ def test_the_factors_of_several_runs_have_a_point_at_1_beside_each(uid: str) -> 
     expr = QUERIES[f"{name} C"]
     each = "group by (namespace, run, server, load) (laptime_result_factor{"
     assert expr.startswith(f"label_replace(label_replace({each}")
-    # Neither a bound of the row nor a place of a server, so it is a line of its own.
-    assert expr.endswith(', "bound", "=1", "", ""), "position", "0", "", "")')
-    line = at_first("one", 0)
+    # Neither a bound of the row nor a place of a server, so it is a line of its own. The place of a
+    # server that is in no spec is 0.
+    assert expr.endswith(f', "bound", "=1", "", ""), "position", "{AT_ONE}", "", "")')
+    line = at_first("one", AT_ONE)
     last = {}
     for key in ("custom.pointSize.fixed", "custom.hideFrom", "color"):
         found = [value for rule, value in rules_of(name, key) if rule.search(line)]
@@ -372,9 +404,9 @@ def test_the_factors_of_several_runs_have_a_point_at_1_beside_each(uid: str) -> 
     assert 0 < last["custom.pointSize.fixed"] < 5
     assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
     assert last["color"]["fixedColor"] not in SERVER_COLORS
-    assert not any(
-        rule.search(at_first("one", 10)) for rule, _ in rules_of(name, "custom.hideFrom")
-    )
+    for place in (0, 1, 10):
+        of_a_server = at_first("one", place)
+        assert not any(rule.search(of_a_server) for rule, _ in rules_of(name, "custom.hideFrom"))
     assert "The grey points are at 1" in PANELS[name]["description"]
     # A rank is of one run: beside the rows of others it would say that they are not told apart.
     assert "rank" not in "".join(one["expr"] for one in PANELS[name]["targets"])

@@ -43,8 +43,8 @@ with two lines each."""
 _DRAWN = "Drawn"
 """Field of what two queries bring that are drawn alike."""
 _ONE = "=1"
-"""In the place of a server, or of a bound: no name of one begins so. One word, as names of lines
-have to be."""
+"""In the place of the name of a server, a run or a bound, or of a server's place in a spec: no name
+begins so, and a server in no spec has the place 0. One word, as names of lines have to be."""
 _SHARING_A_RANK = SERVER_AND_LOAD.replace("} ", "}(=${__field.labels.rank}) ", 1)
 """What a line is called then; XY charts leave out last words that all names share."""
 
@@ -68,6 +68,15 @@ class Rows:
     def several(self) -> bool:
         """Whether they are of several runs, each of which has its own order and places."""
         return "run" in self.labels
+
+    @property
+    def called_at_one(self) -> str:
+        """What a point at 1 beside a line of several runs is called.
+
+        XY charts leave out first and last words that all names share: of one row alone nothing
+        would be left if its point were called as its line is.
+        """
+        return self.called.replace("${__field.labels.run}", _ONE)
 
     @property
     def by(self) -> str:
@@ -128,9 +137,11 @@ def intervals(
         # Of one row a line is nothing: a point, smaller than that of the baseline's own figure.
         line = {"custom.pointSize.fixed": 2, "custom.lineWidth": 1, "custom.lineStyle": broken}
         grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
-        unnamed = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
-        properties = [of_field(key, one) for key, one in {**line, **grey, **unnamed}.items()]
-        ones = 'position="0"' if rows.several else f'server="{_ONE}"'
+        unlisted = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
+        properties = [of_field(key, one) for key, one in {**line, **grey, **unlisted}.items()]
+        if rows.several:
+            properties.append(of_field("displayName", rows.called_at_one))
+        ones = f'{"position" if rows.several else "server"}="{_ONE}"'
         panel.override_by_regexp(f"/^Place .*{ones}/", properties)
         # Of a server that shares none the label is not a number.
         if not rows.several:
@@ -150,8 +161,7 @@ def _one_in_each(series: str, rows: Rows) -> str:
     """Return a query with 1 for each row that has some of the series, as a line of its own."""
     each = f"group by ({rows.by}) ({series}){rows.among}"
     own = f'label_replace({each}, "bound", "{_ONE}", "", "")'
-    # No server has this place in a spec.
-    return f'label_replace({own}, "position", "0", "", "")'
+    return f'label_replace({own}, "position", "{_ONE}", "", "")'
 
 
 def _shared_ranks() -> str:
