@@ -350,6 +350,7 @@ def test_each_row_of_several_runs_has_a_place_of_its_own(name: str) -> None:
     done = panel["transformations"]
     kinds = [(one["id"], (one.get("filter") or {}).get("options")) for one in done]
     labels = [*(["scenario"] if name.startswith("laptime-server") else []), "load", "server"]
+    told = "server, load and scenario" if "scenario" in labels else "server and load"
     end = 4 + len(labels)
     assert kinds[:end] == [
         ("merge", f"/^[{''.join(others)}]$/"),
@@ -370,7 +371,11 @@ def test_each_row_of_several_runs_has_a_place_of_its_own(name: str) -> None:
     # What is not among the newest has no place, and no line.
     (left_out,) = (one["options"] for one in done if one["id"] == "filterByValue")
     assert [one["fieldName"] for one in left_out["filters"]] == ["Drawn", "Place"]
-    assert f"At most {MOST_LINES} lines, of the newest runs" in panel["description"]
+    words = panel["description"]
+    assert f"From the top lines stand by {told}, of each the newest run first." in words
+    # All rows of a run were created at once: of the oldest that is drawn any may be missing.
+    assert f"At most {MOST_LINES} lines of the newest runs are drawn" in words
+    assert "of the last of these some may be left out: the table below has all" in words
     # Without any figure nothing else is there either: an empty picture says why it is empty.
     series = re.findall(r"laptime_result_\w+\{[^}]*\}", QUERIES[f"{name} A"])
     assert [one for one in panel["targets"] if series[0] not in one["expr"]] == []
@@ -384,7 +389,12 @@ def test_a_server_has_one_colour_in_a_picture_of_several_runs(name: str) -> None
     assert " * 0 + on (namespace, run) group_left () max by (namespace, run) (" in place
     by_row = [one["expr"] for one in PANELS[name]["targets"][:2]]
     assert not any("position" in expr for expr in by_row)
-    assert "the colour of its place in the newest of them" in PANELS[name]["description"]
+    words = PANELS[name]["description"]
+    assert "the colour of its place in the newest of them that has it" in words
+    # The first of one spec and that of another are two servers.
+    assert "servers of different runs may share one" in words
+    # Nor is a line cut by those that are drawn alone.
+    assert "twice the highest estimate of all these runs, drawn or not" in words
 
 
 @pytest.mark.parametrize("uid", ["laptime-compare", "laptime-server"])

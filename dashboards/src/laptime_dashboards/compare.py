@@ -6,7 +6,14 @@ from grafana_foundation_sdk.builders import dashboard, table, xychart
 from grafana_foundation_sdk.models import common
 
 from laptime_dashboards.frame import COMPARE_UID, frame, label_values, link_to_run, several
-from laptime_dashboards.intervals import GOES_ON, MOST_LINES, NO_UPPER_END, Rows, intervals, of_runs
+from laptime_dashboards.intervals import (
+    GOES_ON_OF_RUNS,
+    MOST_LINES,
+    NO_UPPER_END,
+    Rows,
+    intervals,
+    of_runs,
+)
 from laptime_dashboards.meanings import STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
@@ -100,13 +107,17 @@ def pictures(runs: Rows, no_data: str, only: str = "") -> tuple[xychart.Panel, x
 
     `only` is a sentence that says which lines can be compared.
     """
+    *first, last = ("server", "load", *runs.of_their_runs)
     order = (
-        "From the top servers stand by name, each with its newest run first. Look for a server "
-        f"whose lines of two runs lie apart, and below for what differed between them.{only}"
+        f"From the top lines stand by {', '.join(first)} and {last}, of each the newest run first. "
+        "Look for a server whose lines of two runs lie apart, and below for what differed between "
+        f"them.{only}"
     )
     bounds = (
-        f"{NO_UPPER_END} {GOES_ON} At most {MOST_LINES} lines, of the newest runs; a server has "
-        "the colour of its place in the newest of them. Which are doubtful says the table below."
+        f"{NO_UPPER_END} {GOES_ON_OF_RUNS} At most {MOST_LINES} lines of the newest runs are "
+        "drawn; of the last of these some may be left out: the table below has all, and says which "
+        "are doubtful. A server has the colour of its place in the newest of them that has it: "
+        "servers of different runs may share one."
     )
     both = (
         intervals(
@@ -147,10 +158,10 @@ def figures() -> table.Panel:
     """The figures of each server in each run."""
     panel = rows(
         "Servers",
-        "The same server of several runs in rows below each other, the newest first, with "
-        "intervals of 95 %. Whether it was faster in one of two runs, or the machine was, is said "
-        "by kubectl laptime compare where both runs have another server that stays the same, and "
-        "by no interval here. "
+        "The same server and load of several runs in rows below each other, the newest first, "
+        "with intervals of 95 %. Whether it was faster in one of two runs, or the machine was, is "
+        "said by kubectl laptime compare where both runs have another server that stays the same, "
+        "and by no interval here. "
         f"{OF_RESPONSE_TIMES}",
         _NONE,
         [

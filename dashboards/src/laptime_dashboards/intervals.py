@@ -32,9 +32,13 @@ from laptime_dashboards.selectors import CREATED, ROW, RUN
 
 NO_UPPER_END = "Where a search found no upper end the line goes on to the edge."
 GOES_ON = "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
+GOES_ON_OF_RUNS = GOES_ON.replace("estimate", "estimate of all these runs, drawn or not,", 1)
 
 MOST_LINES = 40
-"""Rows of several runs in one picture, of the newest runs: more could not be told apart."""
+"""Rows of several runs in one picture, of the newest runs: more could not be told apart.
+
+Of the oldest of these it may be any of its rows, since all were created at once.
+"""
 
 HIGH = 6
 """Height of the pictures of a run: below them, on a small screen, there is room for three servers
@@ -303,7 +307,8 @@ def _put_in_places(panel: xychart.Panel) -> None:
 def _put_in_order(panel: xychart.Panel, refs: str, rows: Rows) -> None:
     """Give the rows that the last query has places of their own: upwards from 0.
 
-    From the top servers and their loads stand by name, and the newest run is the first of each.
+    From the top they stand by server, load and what is told of their runs; of each the newest run
+    is the first.
     """
     others, order = refs[:-1], refs[-1]
     # What a transformation is not of stays before what it is of where that is one frame alone, and
