@@ -33,6 +33,7 @@ RUN = {
     "status": {
         **{"state": "Succeeded", "startedAt": "1970-01-12T13:46:40Z", "verdict": "axum"},
         **{"finishedAt": "1970-01-12T13:47:00Z", "results": [ROW]},
+        "conditions": [{"type": "TiersReady", "status": "True"}],
     },
 }
 TRIAL = {"trial": "r-trial-001", "server": "axum", "load": "closed", "repetition": 1}
@@ -53,7 +54,7 @@ FACTS = Facts(
 LABELS = {"server": "axum", "load": "closed"}
 
 
-def said(**by_letter: Mapping[tuple[str, ...], Any]) -> Answers:
+def said(**by_letter: Mapping[Any, Any]) -> Answers:
     """Return answers: values, or samples, by the labels of each, as `key=value`."""
     return {
         letter: [
@@ -187,6 +188,23 @@ def test_what_is_not_there_is_said_by_nobody() -> None:
     assert wrong("Memory", {}, after) == []
     assert wrong("Requests of each second", {}, after) == []
     assert wrong("Memory", some, after) == ["A: data of server"]
+
+
+def test_of_a_run_that_was_never_set_up_there_are_no_lines() -> None:
+    facts = replace(FACTS, trials=[], run={**RUN, "status": {"state": "Failed"}})
+    panel = "Memory of the nodes"
+    there = {("node=node",): float(2**30)}
+    assert wrong(panel, {}, facts) == []
+    assert wrong(panel, said(A=there), facts) == ["A: data of node"]
+    assert wrong(panel, said(B=there), facts) == [
+        f"B: 'node in all' is {2.0**30}, where nan is right"
+    ]
+    # Of one that has no trial yet both is right, and a wrong one never.
+    begun = replace(FACTS, trials=[])
+    assert wrong(panel, {}, begun) == wrong(panel, said(A=there, B=there), begun) == []
+    assert wrong(panel, said(B={("node=node",): 1.0}), begun) == [
+        f"B: 'node in all' is 1.0, where {2.0**30} is right"
+    ]
 
 
 def test_rows_of_several_queries_become_one_as_in_grafana() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from laptime.api.resources import quantity
 from laptime.measure.generator import GeneratorPhase, GeneratorSecond
 
-from ..harness import over
+from ..harness import condition, over
 
 NOT_STORED_YET_SECONDS = 15
 """While a run goes on: Prometheus may have a trial before its result is stored, and after."""
@@ -113,7 +113,9 @@ class Facts:
             "limits": not self.limits("server"),
             "seconds": not self.phases,
         }
-        if not self.kept or "startedAt" not in self.status or absent.get(part):
+        # Of a run that was never set up no tier was ever looked at.
+        set_up = bool(condition(self.status, "TiersReady"))
+        if not self.kept or not set_up or absent.get(part):
             return False
         return None if part == "live" or not self.trials else True
 

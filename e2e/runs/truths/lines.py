@@ -45,7 +45,9 @@ class Line:
         named = [(grafana.name(legend, one.labels), one) for one in series if one.samples]
         there = facts.has(self.of)
         if self.exact is not None:
-            yield from _not_exact({} if there is False else self.exact(facts), named)
+            exact = {} if there is False else self.exact(facts)
+            # Where both is right, one that is there is right as well.
+            yield from _not_exact(exact if there or named else {}, named)
             return
         if there is not None and bool(named) is not there and (named or not self.may):
             yield f"{'data' if named else 'no data'} of {self.of}"
