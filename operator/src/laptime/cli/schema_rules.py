@@ -10,11 +10,15 @@ import copy
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
 from laptime.api.resources import quantity
+
+if TYPE_CHECKING:
+    import cel
 
 _NAMED = re.compile(r"(?:^|[.])([^.\[\]]+)(?:\[[^\]]*\])*")
 """The names in a path to a field, without which entry of a list it is in."""
@@ -77,24 +81,33 @@ def rule_violations(schema: Schema, document: Any) -> list[str]:
     Raises:
         ImportError: the library that evaluates CEL is not installed.
     """
+    import cel
+
     said = []
-    for path, value, rule in _rules(schema, with_defaults(schema, document), ""):
-        if not _holds(rule["rule"], value):
-            said.append(f"{path}{rule.get('fieldPath', '')}: {rule['message']}".lstrip("."))
+    for path, value, rules in _rules(schema, with_defaults(schema, document), ""):
+        context = cel.Context({"self": value}, dict(_FUNCTIONS))
+        said += [
+            f"{path}{rule.get('fieldPath', '')}: {rule['message']}".lstrip(".")
+            for rule in rules
+            if not _holds(rule["rule"], context)
+        ]
     return said
 
 
-def _holds(expression: str, value: Any) -> bool:
-    import cel
-
-    context = cel.Context(variables={"self": value})
-    for name, function in _FUNCTIONS.items():
-        context.add_function(name, function)
+def _holds(expression: str, context: cel.Context) -> bool:
     try:
-        return cel.evaluate(expression, context) is True
+        return _compiled(expression).execute(context) is True
     except (RuntimeError, LookupError, TypeError, ValueError):
         # As for the API server: a rule that cannot be evaluated is not met.
         return False
+
+
+# That takes longer than evaluating it, and each server and each load has the same rules.
+@cache
+def _compiled(expression: str) -> cel.Program:
+    import cel
+
+    return cel.compile(expression)
 
 
 def _is_quantity(text: str) -> bool:
@@ -133,10 +146,14 @@ def _repeated(schema: Schema, value: Any, path: str) -> Iterator[str]:
             seen.add(entry)
 
 
-def _rules(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
-    for rule in schema.get("x-kubernetes-validations", []):
-        if "oldSelf" not in rule["rule"]:
-            yield path, value, rule
+def _rules(
+    schema: Schema, value: Any, path: str
+) -> Iterator[tuple[str, Any, list[Mapping[str, str]]]]:
+    """Yield each value that has rules, with where it is."""
+    rules = schema.get("x-kubernetes-validations", [])
+    own = [rule for rule in rules if "oldSelf" not in rule["rule"]]
+    if own:
+        yield path, value, own
     if isinstance(value, dict):
         for name, child in schema.get("properties", {}).items():
             if name in value:
