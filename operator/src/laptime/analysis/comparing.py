@@ -100,6 +100,7 @@ class Comparison:
         self._pairs = self._count * (self._count - 1) // 2
         # Ranks, order and intervals ask the same again.
         self._faster: dict[tuple[str, str], bool] = {}
+        self._ratios: dict[tuple[str, str], Interval | None] = {}
 
     @property
     def servers(self) -> list[str]:
@@ -141,6 +142,12 @@ class Comparison:
         ]
 
     def _between(self, one: str, other: str) -> Interval | None:
+        """Return the ratio of two servers by what they did themselves; None as for `ratio`."""
+        if (one, other) not in self._ratios:
+            self._ratios[one, other] = self._left_open_between(one, other)
+        return self._ratios[one, other]
+
+    def _left_open_between(self, one: str, other: str) -> Interval | None:
         if measured_apart(self._scores.get(one, {}), self._scores.get(other, {})):
             return None
         found = self._by_chance(one, other)

@@ -13,6 +13,7 @@ compared in one model, see comparing.py.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -95,7 +96,7 @@ def _left_out(count: int, confidence: float) -> int:
     no likelier than half of what the confidence leaves over (M. Hollander, D. A. Wolfe and
     E. Chicken, Nonparametric Statistical Methods, 3rd ed., section 3.3). 0: too few values.
     """
-    return sum(1 for share in _signed_ranks(count) if share <= (1 - confidence) / 2)
+    return bisect_right(_signed_ranks(count), (1 - confidence) / 2)
 
 
 @lru_cache(maxsize=256)
