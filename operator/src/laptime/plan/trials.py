@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
@@ -72,16 +73,31 @@ def plan_trials(
     """
     if spec.verify_only:
         return ()
-    pairs = [(server.name, load.name) for server in spec.servers for load in spec.loads]
+    pairs = tuple((server.name, load.name) for server in spec.servers for load in spec.loads)
     digits = max(3, len(str(len(pairs) * spec.most_repetitions)))
-    blocks = orders(pairs, seed, repetitions or spec.first_look, order)
+    many = repetitions or spec.first_look
+    return _planned(f"{run_name}-trial-", digits, pairs, spec.duet, seed, many, order)
+
+
+# A run is planned several times in each look at it, and may have thousands of trials.
+@lru_cache(maxsize=8)
+def _planned(
+    prefix: str,
+    digits: int,
+    pairs: tuple[Treatment, ...],
+    duet: bool,
+    seed: int,
+    repetitions: int,
+    order: Order,
+) -> tuple[Trial, ...]:
+    blocks = orders(pairs, seed, repetitions, order)
     trials: list[Trial] = []
     for repetition, block in enumerate(blocks, 1):
-        for server, load in _by_load(block) if spec.duet else block:
+        for server, load in _by_load(block) if duet else block:
             ordinal = len(trials) + 1
-            name = f"{run_name}-trial-{ordinal:0{digits}d}"
+            name = f"{prefix}{ordinal:0{digits}d}"
             trials.append(Trial(name, ordinal, server, load, repetition))
-    if not spec.duet:
+    if not duet:
         return tuple(trials)
     return tuple(
         replace(one, beside=other.name, leads=one is first)
