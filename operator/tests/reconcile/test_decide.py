@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,8 @@ from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import Lead, Leads, plan_trials
+from laptime.reconcile.actions import Apply
+from laptime.reconcile.decide import decide
 from laptime.reconcile.stages import deploy
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
@@ -472,6 +476,21 @@ def hashes_of_tiers(world: World) -> dict[tuple[str, str], str | None]:
     }
     keys = {(one["kind"], one["metadata"]["name"]) for one in tier_objects(world.context)}
     return {(kind, name): stored[kind][name] for kind, name in keys if name in stored[kind]}
+
+
+def test_nothing_that_becomes_of_an_applied_tier_changes_what_is_wanted() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    world.step()
+
+    def applied() -> list[dict[str, Any]]:
+        decision = decide(world.run, world.observe(), world.context, world.now)
+        return [one.manifest for one in decision.actions if isinstance(one, Apply)]
+
+    before = deepcopy(applied())
+    assert {one["kind"] for one in before} == {"Deployment", "Service"}
+    for manifest in applied():
+        manifest["metadata"]["labels"].clear()
+    assert applied() == before
 
 
 def test_a_run_that_loses_a_service_is_not_refused_for_what_its_servers_were_verified_with(

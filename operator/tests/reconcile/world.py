@@ -248,6 +248,9 @@ class World(SimulatedCluster):
         return None
 
     def _by_their_clock(self, pod: PodView) -> PodView:
+        if not self.others_clock:
+            return pod
+
         def there(moment: datetime | None) -> datetime | None:
             return moment and moment + self.others_clock
 

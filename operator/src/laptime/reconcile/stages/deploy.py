@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from laptime.analysis.remembered import forgotten_by
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
-from laptime.manifests.context import COMPONENT_LABEL
+from laptime.manifests.context import COMPONENT_LABEL, Manifest, RunContext
 from laptime.manifests.network import network_name, network_policy
 from laptime.manifests.pgbouncer import pgbouncer_name
 from laptime.manifests.postgres import postgres_name
@@ -35,6 +38,8 @@ _SOON_SECONDS = 1.0
 _LONG_PATIENCE_SECONDS = 60.0
 _ORDER = ("ConfigMap", "Service", "Deployment")
 _LATER = (State.VERIFYING, State.RUNNING)
+_WANTED: deque[tuple[RunContext, list[Manifest]]] = deque(maxlen=8)
+forgotten_by(_WANTED.clear)
 
 
 def own_scenario(situation: Situation) -> Decision | None:
@@ -162,7 +167,7 @@ def deploy(situation: Situation) -> Decision | None:
         "ConfigMap": observed.config_maps,
     }
     reached_later = situation.run.status.state in _LATER
-    wanted = tier_objects(situation.context)
+    wanted = _wanted(situation.context)
     absent = {_key(one) for one in wanted if one["metadata"]["name"] not in stored[one["kind"]]}
     # One that is made anew has the configuration that it is made for.
     anew = {
@@ -181,7 +186,8 @@ def deploy(situation: Situation) -> Decision | None:
         )
     ]
     if missing:
-        missing = _placed(missing, situation)
+        # What is kept of them is nobody's to change.
+        missing = _placed(deepcopy(missing), situation)
     context = situation.context
     if context.network is not None and network_name(context) not in observed.network_policies:
         # Before there is any pod that it is about.
@@ -235,6 +241,20 @@ def deploy(situation: Situation) -> Decision | None:
         situation.fail(situation.explained(problem))
     situation.progressing("Deploying", "the tiers and Services are set up")
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+
+
+def _wanted(context: RunContext) -> list[Manifest]:
+    """Return the tiers of a run, which are made anew only where something of it has changed.
+
+    They are looked at in each pass, and making them is a fifth of one, or most of it where the data
+    of the scenario are large.
+    """
+    for known, tiers in _WANTED:
+        if known == context:
+            return tiers
+    tiers = tier_objects(context)
+    _WANTED.append((context, tiers))
+    return tiers
 
 
 def _placed(tiers: list[dict[str, Any]], situation: Situation) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ class Situation:
     def _loads_given_up(self) -> dict[tuple[str, str], tuple[str, str]]:
         return loads_given_up(self._results)
 
-    @property
+    @cached_property
     def without_resources(self) -> list[str]:
         """Return the parts of the run whose pods have no limits, since it says none."""
         return without_resources(self.spec, self.context.scenario.services)
