@@ -26,7 +26,7 @@ def plain(text: str) -> str:
 
 def plain_lines(text: str) -> str:
     """Return a document as `plain` does, but with its line feeds and tabs."""
-    if text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(one if one in "\n\t" else _printable(one) for one in text)
 
