@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import typer.main
 import yaml
 
 from laptime.api import KIND
@@ -408,6 +410,10 @@ def manifest_file(manifest: dict[str, Any], tmp_path: Path) -> Path:
     return path
 
 
+# A process has one command, and makes all of them anew each time: a quarter of these tests.
+_command = cache(typer.main.get_command)
+
+
 @pytest.fixture
 def laptime(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -415,6 +421,7 @@ def laptime(
     """Run a command; returns exit code, output and errors."""
     from laptime.cli import follow, main, patience
 
+    monkeypatch.setattr(typer.main, "get_command", _command)
     monkeypatch.setattr(patience, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
     monkeypatch.setenv("HOME", str(tmp_path))

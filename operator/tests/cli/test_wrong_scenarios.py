@@ -159,7 +159,7 @@ def changed(path: str, value: Any, base: dict[str, Any] = SHOP) -> dict[str, Any
 
 def said(laptime: Laptime, folder: Path, *documents: dict[str, Any]) -> str:
     file = folder / "shop.yaml"
-    file.write_text(yaml.safe_dump_all(documents))
+    file.write_text(yaml.dump_all(documents, Dumper=yaml.CSafeDumper))
     code, out, err = laptime("validate", file)
     assert (code == 0) == (err == ""), (out, err)
     return out + err
