@@ -338,9 +338,9 @@ standing: ## when each check last passed, on which commit, how often out of how 
 unit: unit-operator unit-operator-timed unit-python unit-benches unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
-	# One process for each core where there are thousands; some take half a minute, and whoever is
-	# through takes tests from the other.
-	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal --durations 30 tests
+	# Three processes on two cores: hundreds of these thousands mostly wait for what an operator does
+	# beside them. Some take half a minute, and whoever is through takes tests from the others.
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses $$(( (3 * $$(nproc) + 1) / 2 )) --dist worksteal --durations 30 tests
 
 unit-operator-timed: venv # asks for times: not beside tests that take all of the CPUs
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed --numprocesses 3 --dist worksteal tests
