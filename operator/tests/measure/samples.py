@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import Counter
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -17,8 +18,9 @@ TRIAL = Trial("demo-trial-001", 1, "axum", "closed", 1)
 
 def histogram(microseconds: list[int]) -> str:
     made = HdrHistogram(1, 3_600_000_000, 3)
-    for value in microseconds:
-        made.record_value(value)
+    # One after the other they took a quarter of what all tests of figures take.
+    for value, times in Counter(microseconds).items():
+        made.record_value(value, times)
     encoded: bytes = made.encode()
     return encoded.decode()
 
