@@ -18,6 +18,8 @@ def within(seconds: float, does: Callable[..., Result], *args: Any, **more: Any)
     The time is generous: what this is about would take minutes or years.
     """
     context = multiprocessing.get_context("forkserver")
+    # Else each process loads them anew, which takes longer than nearly all that is done in them.
+    context.set_forkserver_preload(["laptime.catalog.problems", "laptime.measure", "pytest"])
     pool = ProcessPoolExecutor(1, mp_context=context)
     try:
         return pool.submit(does, *args, **more).result(timeout=seconds)
