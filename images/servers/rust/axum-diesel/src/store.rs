@@ -1,14 +1,23 @@
 //! The pool of deadpool-diesel, as axum's example for Diesel has it, for whichever database there is.
 
+use std::sync::Arc;
+
 use deadpool_diesel::{Runtime, postgres, sqlite};
-use diesel::{QueryResult, SqliteConnection};
+use diesel::{
+    PgConnection, QueryResult, SqliteConnection,
+    connection::{AnsiTransactionManager, TransactionManager},
+    result::{DatabaseErrorKind, Error as DatabaseError},
+};
 use serving::{DatabaseSettings, Error, Failure};
 use tasks_store::{Address, Tasks, set_up_sqlite};
+use tokio::sync::Semaphore;
 
 /// The table of tasks, reached through a pool of connections.
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
+    /// As many as the pool has connections, so that none is waited for inside it.
+    places: Arc<Semaphore>,
     prepared: bool,
 }
 
@@ -39,6 +48,7 @@ impl Store {
         };
         Ok(Self {
             pool,
+            places: Arc::new(Semaphore::new(size)),
             prepared: settings.prepared_statements,
         })
     }
@@ -46,29 +56,65 @@ impl Store {
     /// Runs `statement` on a connection, on a thread where it may block. It is told whether
     /// statements are kept prepared.
     ///
+    /// Who waits for a connection may give up. Who has one does not: the pool would take a
+    /// connection back while its statement still runs, or open another beside one that it dropped.
+    ///
     /// # Errors
     /// When there is no connection or the statement fails.
     pub async fn run<T: Send + 'static>(
         &self,
         statement: impl FnOnce(&mut dyn Tasks, bool) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, Error> {
-        let prepared = self.prepared;
-        let result = match &self.pool {
-            Pool::Postgres(pool) => {
+        let place = self.places.clone().acquire_owned().await?;
+        let (pool, prepared) = (self.pool.clone(), self.prepared);
+        let running = tokio::spawn(async move {
+            let result = pool.run(move |tasks| statement(tasks, prepared)).await;
+            drop(place);
+            result
+        });
+        running.await?
+    }
+}
+
+impl Pool {
+    async fn run<T: Send + 'static>(
+        &self,
+        statement: impl FnOnce(&mut dyn Tasks) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let result = match self {
+            Self::Postgres(pool) => {
                 let connection = pool.get().await?;
                 connection
-                    .interact(move |connection| statement(connection, prepared))
+                    .interact(move |connection| {
+                        let result = statement(connection);
+                        if let Err(error) = &result {
+                            mark_if_lost(connection, error);
+                        }
+                        result
+                    })
                     .await
             }
-            Pool::Sqlite(pool) => {
+            Self::Sqlite(pool) => {
                 let connection = pool.get().await?;
                 connection
-                    .interact(move |connection| statement(connection, prepared))
+                    .interact(move |connection| statement(connection))
                     .await
             }
         };
         // Threads cannot share this error, so its text has to do.
         Ok(result.map_err(|error| Error::Internal(error.to_string().into()))??)
+    }
+}
+
+/// Makes the pool open another connection instead of a lost one. It asks Diesel whether a
+/// connection is broken, and Diesel does not notice it where a statement cannot be prepared.
+fn mark_if_lost(connection: &mut PgConnection, error: &DatabaseError) {
+    if let DatabaseError::DatabaseError(
+        DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+        _,
+    ) = error
+    {
+        AnsiTransactionManager::transaction_manager_status_mut(connection).set_in_error();
     }
 }
 
