@@ -48,6 +48,13 @@ class Kind:
         return Query(next(reading), _TABLES[scenario.name])
 
     @property
+    def others(self) -> list[Request]:
+        """What else asks the database for something in that scenario, as often as one likes."""
+        scenario = next(one for one in self.scenarios if one.name in _TABLES)
+        asking = (one for one in scenario.requests if one.statements != 0 and one.ids is None)
+        return [one for one in asking if one != self.query.request]
+
+    @property
     def own_code(self) -> str:
         """What functions of the server itself, and not of its libraries, have in their names."""
         crate = self.image.removeprefix("server-").replace("-", "_")
@@ -57,6 +64,11 @@ class Kind:
     def blocks_its_event_loop(self) -> bool:
         """Whether a worker has one query at a time, whatever its pool and its threads."""
         return self.environment.get("DATABASE_ACCESS") == "sync"
+
+    @property
+    def keeps_connections(self) -> bool:
+        """Whether connections are open while nobody asks for anything."""
+        return self.environment.get("KEEP_CONNECTIONS") != "false"
 
 
 @dataclass(frozen=True)
