@@ -20,7 +20,8 @@ use serving::{DatabaseSettings, GRACE, ServerSettings};
 use store::{Database, Prepared};
 use tasks_store::{Address, AddressError};
 
-/// How long a request waits for a connection, which other pools do by themselves.
+/// How long a request waits for a place in the pool, which other pools do by themselves; and then as
+/// long for a connection, where the database cannot be reached.
 const PATIENCE_SECONDS: u8 = 30;
 
 /// What the environment says.
