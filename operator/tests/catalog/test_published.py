@@ -53,9 +53,9 @@ APIS: list[dict[str, Any]] = [
     {"name": "go", "preset": "go-nethttp", "workers": 2},
 ]
 TASK_SERVERS: list[dict[str, Any]] = [
-    {"name": "fastapi", "preset": "fastapi-tasks", "workers": 2},
-    {"name": "rocket", "preset": "rocket-diesel", "workers": 2},
-    {"name": "axum", "preset": "axum-diesel", "workers": 2},
+    {"name": "fastapi", "preset": "fastapi-tasks", "workers": 2, "databaseConnections": 2},
+    {"name": "rocket", "preset": "rocket-diesel", "workers": 2, "databaseConnections": 2},
+    {"name": "axum", "preset": "axum-diesel", "workers": 2, "databaseConnections": 2},
 ]
 
 
@@ -185,9 +185,18 @@ RECIPE_SETTINGS: dict[str, list[dict[str, str]]] = {
 }
 
 
+RECIPE_CONNECTIONS = {"django-psycopg": 5, "starlette-asyncpg": 10, "axum-bb8": 20}
+
+
 def recipe_servers(settings: dict[str, list[dict[str, str]]]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "preset": name, "workers": presets()[name].workers, "env": env}
+        {
+            "name": name,
+            "preset": name,
+            "workers": presets()[name].workers,
+            "databaseConnections": RECIPE_CONNECTIONS[name],
+            "env": env,
+        }
         for name, env in settings.items()
     ]
 
@@ -208,6 +217,35 @@ def test_what_the_source_left_to_its_libraries_is_not_compared_with_what_is_tune
     assert published("recipes").order(tuned, "closed") == ["starlette-asyncpg"]
     for server in ("django-psycopg", "axum-bb8"):
         assert published("recipes").about(tuned, server, "closed") is None
+
+
+@pytest.mark.parametrize(
+    ("server", "other"),
+    [
+        ("django-psycopg", {"threads": 4}),
+        ("starlette-asyncpg", {"databaseConnections": 20}),
+        ("axum-bb8", {"databaseConnections": 10}),
+    ],
+)
+def test_other_threads_or_another_pool_than_the_source_had_stand_beside_nothing(
+    server: str, other: dict[str, Any]
+) -> None:
+    as_published = recipe_servers(RECIPE_SETTINGS)
+    servers = [one | other if one["name"] == server else one for one in as_published]
+    one = spec("recipes", servers, None, 50)
+    assert published("recipes").about(one, server, "closed") is None
+    assert server not in published("recipes").order(one, "closed")
+    assert len(published("recipes").order(one, "closed")) == 2
+
+
+@pytest.mark.parametrize("endpoint", ["create", "hello"])
+def test_a_pool_of_another_size_has_no_place_where_the_database_is_asked(endpoint: str) -> None:
+    larger = [{**one, "databaseConnections": 4} for one in TASK_SERVERS[1:]]
+    one = spec("tasks", [TASK_SERVERS[0], *larger], [endpoint], 1)
+    asked = endpoint == "create"
+    assert published("tasks").factor(one, "axum", "closed") is None
+    assert published("tasks").order(one, "closed") == (["fastapi"] if asked else ["axum"])
+    assert (published("tasks").claims(one, "closed") == []) is asked
 
 
 def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:

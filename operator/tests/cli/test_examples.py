@@ -118,6 +118,24 @@ def test_every_load_of_a_published_benchmark_has_published_figures_or_an_order(n
             assert published.order(spec, load.name), f"{example}, {load.name}"
 
 
+@pytest.mark.parametrize("name", ["recipes", "tasks"])
+def test_every_server_of_a_benchmark_as_published_has_its_place_and_with_equal_pools_not(
+    name: str,
+) -> None:
+    published = scenarios()[name].published
+    assert published is not None
+    for example in (name, f"{name}-quick"):
+        spec = _spec(example)
+        places = {server for load in spec.loads for server in published.order(spec, load.name)}
+        assert places == {server.name for server in spec.servers}
+    equal = _spec(f"{name}-equal-pools")
+    for load in equal.loads:
+        assert published.claims(equal, load.name) == []
+        for server in equal.servers:
+            if server.name != equal.baseline_name:
+                assert published.factor(equal, server.name, load.name) is None
+
+
 @pytest.mark.parametrize(
     ("name", "at_most_minutes"),
     [

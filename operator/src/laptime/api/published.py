@@ -94,6 +94,10 @@ class PublishedMeasurement(Model):
     """The published figures under one load."""
 
     load: PublishedLoad = Field(description="What was sent.")
+    database_connections: dict[str, int] = Field(
+        default_factory=dict,
+        description="Pool of each process, by preset, where the source says it and it matters.",
+    )
     servers: list[PublishedServer] = Field(
         default_factory=list, description="What is more special before what is less."
     )
@@ -105,8 +109,15 @@ class PublishedMeasurement(Model):
         description="Presets slower than all of `order`, in no order among themselves.",
     )
 
+    def has_pool_of(self, server: Server) -> bool:
+        """Whether the source gave a server of the preset as many connections as this one has."""
+        said = self.database_connections.get(server.preset or "")
+        return said in (None, server.database_connections)
+
     def of(self, server: Server) -> PublishedServer | None:
         """Return what was published about a server set up like this one."""
+        if not self.has_pool_of(server):
+            return None
         return next((one for one in self.servers if one.is_about(server)), None)
 
 
@@ -175,7 +186,9 @@ class Published(Model):
             behind = [
                 one.name
                 for one in spec.servers
-                if one.preset in measurement.behind and one.name != spec.control_name
+                if one.preset in measurement.behind
+                and one.name != spec.control_name
+                and measurement.has_pool_of(one)
             ]
             claims = [OrderClaim(first, last) for first in places for last in behind]
             for one, other in combinations(sorted(places, key=places.__getitem__), 2):
@@ -198,6 +211,8 @@ def _places(measurement: PublishedMeasurement, spec: BenchmarkRunSpec) -> dict[s
     for server in spec.servers:
         if server.name == spec.control_name:
             continue  # the source knows the baseline once
+        if not measurement.has_pool_of(server):
+            continue
         one = measurement.of(server)
         if server.preset in measurement.order:
             places[server.name] = measurement.order.index(server.preset)
