@@ -297,7 +297,7 @@ class Preset(Model):
     published_as: str | None = Field(None, description="Its name in published figures.")
     workers: int = Field(1, description="Worker processes, as published.")
     threads: int | None = Field(None, description="Threads of a worker where a run says none.")
-    database_connections: int = Field(5, description="Pool of a worker process, as published.")
+    database_connections: int = Field(5, description="Pool of each worker where a run says none.")
     workers_are_threads: bool = Field(
         False, description="Its workers are threads of one process, which has one pool."
     )
