@@ -15,26 +15,22 @@ from laptime_dashboards.intervals import (
     of_runs,
 )
 from laptime_dashboards.meanings import STATES, VALIDITIES
-from laptime_dashboards.panel_defaults import (
+from laptime_dashboards.panel_defaults import HALF, NOT_TOLD, in_order, legend, not_told
+from laptime_dashboards.run_answer import OF_A_SEARCH
+from laptime_dashboards.selectors import CREATED
+from laptime_dashboards.tables import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
     FAILED,
-    HALF,
     HIDDEN,
     NO_END,
-    NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     Column,
     coloured_words,
-    in_order,
-    legend,
-    not_told,
     rows,
     sorted_by,
 )
-from laptime_dashboards.run_answer import OF_A_SEARCH
-from laptime_dashboards.selectors import CREATED
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
 _ROWS = of_runs(_RUNS, scenario="$scenario")

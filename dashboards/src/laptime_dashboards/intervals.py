@@ -6,27 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import xychart
-from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
-from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
 from laptime_dashboards.meanings import UNBOUNDED
 from laptime_dashboards.panel_defaults import (
-    DATA_SOURCE,
     SERVER_AND_LOAD,
     THIRD,
-    absent,
     in_order,
     in_server_colors,
-    legend,
     newest,
     numbers,
-    thresholds,
     transformation,
-    with_reason,
     words,
+    xy_chart,
 )
 from laptime_dashboards.selectors import CREATED, ROW, RUN
 
@@ -230,22 +223,7 @@ def lines(
     chosen = bool(more) or rows.several
     drawn = _DRAWN if chosen else "Value #B" if most else "Value"
     not_drawn = ("Time", "place", *(f"Value #{ref}" for ref in refs[1:] if chosen))
-    panel = (
-        xychart.Panel()
-        .title(title)
-        .description(with_reason(description, no_data))
-        .datasource(DATA_SOURCE)
-        .unit(unit)
-        .no_value(absent(no_data))
-        .height(HIGH)
-        .span(THIRD)
-        .thresholds(thresholds())
-        .mapping(SeriesMapping.AUTO)
-        .show(XYShowMode.POINTS_AND_LINES)
-        .line_width(3)
-        .legend(legend())
-        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-    )
+    panel = xy_chart(title, description, unit, no_data).height(HIGH).span(THIRD).line_width(3)
     for ref, expr in zip(refs, queries, strict=True):
         panel.with_target(newest(expr, ref=ref))
     if rows.several:

@@ -1,4 +1,4 @@
-"""What all panels share: the data source, legends, steps, and how tables are put together."""
+"""What all panels share: the data source, legends, steps, charts and transformations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import Dataquery as PrometheusQuery
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
-from laptime_dashboards.meanings import UNBOUNDED, UNREACHED
 from laptime_dashboards.selectors import SINCE_CREATION, WINDOW
 
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -29,36 +29,9 @@ OPERATOR_STEP = "5s"
 FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
 """Widths of panels. A third is 430 px on a screen of 1366 px, the least that a legend fits in."""
 
-_WRAPPED = {"custom.wrapText": True}
-"""Of a column with names or sentences."""
-
-_LONGEST = {"custom.cellOptions": {"type": "auto", "wrapText": True}}
-"""Of one column of a table. Grafanas before 12.2 read this alone: they wrap what does not fit, and
-make a row as high as the text needs that it has in the last column with this, hidden or not."""
-
-HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
-"""Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two. Older
-ones leave the column out and sort no table by it: its rows are sorted before that (`in_order`)."""
-
-EMPTY = "-"
-"""What a cell without a value says; a table's own text for no data would stand in each of them."""
-
 _GONE, _SILENT = "the run is gone or not among the newest 50", "or the operator is not scraped"
 NOT_TOLD = f"{_GONE}, {_SILENT}"
 """Why the operator may say nothing of a run: the end of a list of reasons."""
-
-THREE_DIGITS = "none"
-"""Unit of a figure in a table: where no decimals are asked for it has three digits, or all before
-the point, as in the report. `locale` has three decimals then."""
-
-FACTOR_UNIT, FACTOR_DECIMALS = "locale", 5
-"""Of a factor beside the ends of its interval: one that is not 1 says so, however close it is, and
-one far below keeps its digits. Zeros at the end are left out."""
-
-OF_RESPONSE_TIMES = (
-    "Where the rate of requests is fixed, factors are of response times: below 1 is faster."
-)
-"""Beside each column of factors, whose direction they do not tell themselves."""
 
 SERVER_COLORS = ("#2a62ca", "#c38666", "#4b7e65", "#9c749d", "#8b7c0e", "#8b8b8b")
 """Of the servers of a run, by their place in the spec: those of the report, which can be seen on
@@ -215,6 +188,26 @@ def time_series(
     return panel
 
 
+def xy_chart(title: str, description: str, unit: str, no_data: str) -> xychart.Panel:
+    """Return a chart of lines through points whose fields its queries name.
+
+    Newer Grafanas do not show the text for no data in it, so that ends its description.
+    """
+    return (
+        xychart.Panel()
+        .title(title)
+        .description(with_reason(description, no_data))
+        .datasource(DATA_SOURCE)
+        .unit(unit)
+        .no_value(absent(no_data))
+        .thresholds(thresholds())
+        .mapping(SeriesMapping.AUTO)
+        .show(XYShowMode.POINTS_AND_LINES)
+        .legend(legend())
+        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
+    )
+
+
 def in_red(panel: timeseries.Panel) -> timeseries.Panel:
     """Draw what failed in shades of red: the first colour of Grafana's palette is green."""
     shades = dashboard_builders.FieldColor().mode(dashboard_models.FieldColorModeId.SHADES)
@@ -297,121 +290,6 @@ def figure(
     return panel
 
 
-def rows(
-    title: str,
-    description: str,
-    no_data: str,
-    columns: Sequence[Column],
-    *,
-    joined: bool = True,
-    width: int = FULL,
-    height: int = 9,
-) -> table.Panel:
-    """Return a table of the newest values. The queries' labels and values are its columns.
-
-    Columns without a query are labels; those with one get the letter of their place as reference.
-    One without a title is not shown.
-    All rows with the same labels become one when `joined`.
-    """
-    panel = (
-        table.Panel()
-        .title(title)
-        .description(description)
-        .datasource(DATA_SOURCE)
-        .unit("short")
-        .no_value(absent(no_data))
-        .height(height)
-        .span(width)
-        .cell_height(common.TableCellHeight.SM)
-        .thresholds(thresholds())
-    )
-    names: dict[str, str] = {}
-    hidden: dict[str, bool] = {"Time": True}
-    for letter, column in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", _with_queries(columns), strict=False):
-        assert column.expr is not None
-        panel.with_target(newest(column.expr, ref=letter))
-        field = f"Value #{letter}" if joined and len(_with_queries(columns)) > 1 else "Value"
-        if column.title:
-            names[field] = column.title
-        else:
-            hidden[field] = True
-    for column in columns:
-        if column.label is not None and column.title:
-            names[column.label] = column.title
-        elif column.label is not None:
-            hidden[column.label] = True
-    order = {field: place for place, field in enumerate(_fields_in_order(columns, names))}
-    if joined:
-        panel.with_transformation(transformation("merge", {}))
-    for column in columns:
-        if column.label is not None and column.number:
-            panel.with_transformation(numbers(column.label))
-    panel.with_transformation(
-        transformation(
-            "organize",
-            {"excludeByName": hidden, "renameByName": names, "indexByName": order},
-        )
-    )
-    for column in columns:
-        if column.title:
-            panel.override_by_name(
-                column.title,
-                [
-                    dashboard_models.DynamicConfigValue(id_val=key, value=value)
-                    for key, value in column.properties.items()
-                ],
-            )
-    return panel
-
-
-class Column:
-    """One column of a table: a label of its queries, or the value of one of them."""
-
-    def __init__(
-        self,
-        title: str,
-        *,
-        label: str | None = None,
-        expr: str | None = None,
-        number: bool = False,
-        longest: bool = False,
-        unit: str | None = None,
-        decimals: int | None = None,
-        width: int | None = None,
-        more: Mapping[str, object] | None = None,
-    ) -> None:
-        """With `number` a label is sorted as one: 10 comes after 9.
-
-        Names and sentences are wrapped; words with a colour are known, and their columns as wide.
-        `longest` is the one of a table whose text needs the most lines: older Grafanas make rows
-        as high as that.
-        """
-        self.title = title
-        self.number = number
-        self.label = label
-        self.expr = expr
-        named = label is not None and not number and "custom.cellOptions" not in (more or {})
-        wanted: dict[str, object | None] = {
-            "unit": unit,
-            "decimals": decimals,
-            "custom.width": width,
-            "noValue": EMPTY,
-            **(_WRAPPED if named else {}),
-            **(_LONGEST if longest else {}),
-            **(more or {}),
-        }
-        self.properties = {key: value for key, value in wanted.items() if value is not None}
-
-
-def _with_queries(columns: Sequence[Column]) -> list[Column]:
-    return [column for column in columns if column.expr is not None]
-
-
-def _fields_in_order(columns: Sequence[Column], names: Mapping[str, str]) -> list[str]:
-    by_title = {title: field for field, title in names.items()}
-    return [by_title[column.title] for column in columns if column.title in by_title]
-
-
 def in_server_colors(
     panel: timeseries.Panel | xychart.Panel,
     names: Mapping[str, str],
@@ -477,14 +355,6 @@ def _override(
     )
 
 
-def sorted_by(title: str, *, newest_first: bool = False) -> common_builders.TableSortByFieldState:
-    """Return the wish that a table be sorted by a column that is shown.
-
-    Upwards, unless newest come first. What is equal stays in the order of the rows.
-    """
-    return common_builders.TableSortByFieldState().display_name(title).desc(newest_first)
-
-
 def in_order(
     field: str, *, downwards: bool = False, of: str = ""
 ) -> dashboard_models.DataTransformerConfig:
@@ -520,16 +390,3 @@ def words(meanings: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
         for place, (value, (text, color)) in enumerate(meanings.items())
     }
     return [{"type": "value", "options": options}]
-
-
-FAILED: Mapping[str, object] = {"mappings": words(UNREACHED)}
-"""What a column of response times has beside its unit."""
-
-
-NO_END: Mapping[str, object] = {"mappings": words(UNBOUNDED)}
-"""What a column of high ends has beside its unit."""
-
-
-def coloured_words(meanings: Mapping[str, tuple[str, str]]) -> dict[str, object]:
-    """Return what a column of a table has whose values are told by text and colour."""
-    return {"mappings": words(meanings), "custom.cellOptions": {"type": "color-text"}}

@@ -11,21 +11,23 @@ from grafana_foundation_sdk.models import dashboard as dashboard_models
 from laptime_dashboards.intervals import GOES_ON, NO_UPPER_END, intervals, lines, of_field
 from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
-    FACTOR_DECIMALS,
-    FACTOR_UNIT,
     FULL,
-    HIDDEN,
     NOT_TOLD,
-    Column,
-    coloured_words,
     figure,
     in_order,
     newest,
     not_told,
-    rows,
     words,
 )
 from laptime_dashboards.selectors import ROW, RUN
+from laptime_dashboards.tables import (
+    FACTOR_DECIMALS,
+    FACTOR_UNIT,
+    HIDDEN,
+    Column,
+    coloured_words,
+    rows,
+)
 
 NO_RESULT = f"no trial of the run was measured, {not_told('the 500 rows')}"
 

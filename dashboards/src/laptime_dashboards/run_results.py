@@ -7,20 +7,18 @@ from collections.abc import Mapping
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
-from laptime_dashboards.panel_defaults import (
+from laptime_dashboards.panel_defaults import NOT_TOLD, in_order, not_told
+from laptime_dashboards.run_answer import NO_RESULT, OF_A_SEARCH, PLACE
+from laptime_dashboards.selectors import ROW, RUN
+from laptime_dashboards.tables import (
     FAILED,
-    NOT_TOLD,
     OF_RESPONSE_TIMES,
     THREE_DIGITS,
     Column,
     coloured_words,
-    in_order,
-    not_told,
     rows,
     sorted_by,
 )
-from laptime_dashboards.run_answer import NO_RESULT, OF_A_SEARCH, PLACE
-from laptime_dashboards.selectors import ROW, RUN
 
 _BY_ROW = "max by (server, load)"
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OBJECTIVES
-from laptime_dashboards.panel_defaults import (
+from laptime_dashboards.panel_defaults import FULL, not_told
+from laptime_dashboards.selectors import ROW
+from laptime_dashboards.tables import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
-    FULL,
     THREE_DIGITS,
     Column,
     coloured_words,
-    not_told,
     rows,
     sorted_by,
 )
-from laptime_dashboards.selectors import ROW
 
 _NO_SCRIPT = "no load of the run is a script, none of its trials was measured"
 _NO_METRIC = f"{_NO_SCRIPT}, {not_told('the 500 rows or the 200 metrics')}"

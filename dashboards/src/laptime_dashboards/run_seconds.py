@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import re
 
-from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import prometheus, stat, timeseries, xychart
-from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
-from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
 from laptime_dashboards.panel_defaults import (
-    DATA_SOURCE,
     FULL,
     HALF,
     NOT_TOLD,
     RUN_STEP,
     SECOND,
     SERVER_AND_LOAD,
-    absent,
     figure,
     in_red,
     in_server_colors,
-    legend,
     newest,
     of_run,
     query,
-    thresholds,
     time_series,
     transformation,
-    with_reason,
+    xy_chart,
 )
 from laptime_dashboards.selectors import EACH_SECOND, ROW, RUN, STEP, rate
 
@@ -187,21 +180,11 @@ def _since_start(
 ) -> xychart.Panel:
     """Return a chart of an expression with the labels of seconds over the time since the start."""
     panel = (
-        xychart.Panel()
-        .title(title)
-        .description(with_reason(description, no_data))
-        .datasource(DATA_SOURCE)
-        .unit(unit)
-        .no_value(absent(no_data))
+        xy_chart(title, description, unit, no_data)
         .min(0)
         .height(9)
         .span(HALF)
-        .thresholds(thresholds())
-        .mapping(SeriesMapping.AUTO)
-        .show(XYShowMode.POINTS_AND_LINES)
         .line_width(2)
-        .legend(legend())
-        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
         .with_target(_as_rows(f"{_ELAPSED} < {_AGE}", "A", SECOND))
         .with_target(_as_rows(expr, "B", RUN_STEP if "rate(" in expr else SECOND))
         .with_transformation(transformation("merge", {}))

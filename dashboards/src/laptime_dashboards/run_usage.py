@@ -10,11 +10,8 @@ from laptime_dashboards.panel_defaults import (
     NOT_TOLD,
     SERVER,
     THIRD,
-    Column,
-    coloured_words,
     in_server_colors,
     of_run,
-    rows,
     time_series,
 )
 from laptime_dashboards.selectors import (
@@ -26,6 +23,7 @@ from laptime_dashboards.selectors import (
     placed,
     rate,
 )
+from laptime_dashboards.tables import Column, coloured_words, rows
 
 _NO_AGENT = (
     "no pod of the run in this time, the operator is not scraped, or no agent is on its node"

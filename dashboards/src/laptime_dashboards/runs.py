@@ -9,21 +9,17 @@ from laptime_dashboards.frame import RUNS_UID, frame, link_to_run
 from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
-    HIDDEN,
-    OF_RESPONSE_TIMES,
     OPERATOR_STEP,
     QUARTER,
-    Column,
-    coloured_words,
     figure,
     in_order,
     newest,
     query,
-    rows,
     time_series,
     words,
 )
 from laptime_dashboards.selectors import CREATED
+from laptime_dashboards.tables import HIDDEN, OF_RESPONSE_TIMES, Column, coloured_words, rows
 
 _WIDTH = QUARTER
 

@@ -7,13 +7,8 @@ from grafana_foundation_sdk.builders import dashboard, table
 from laptime_dashboards.compare import created, interval_columns, pictures, table_of_what_ran
 from laptime_dashboards.frame import EVERY, SERVER_UID, frame, label_values, several
 from laptime_dashboards.intervals import of_runs
-from laptime_dashboards.panel_defaults import (
-    OF_RESPONSE_TIMES,
-    Column,
-    not_told,
-    rows,
-    sorted_by,
-)
+from laptime_dashboards.panel_defaults import not_told
+from laptime_dashboards.tables import OF_RESPONSE_TIMES, Column, rows, sorted_by
 
 _SERVER = 'server=~"$server"'
 _NONE = f"no known run has a result of such a server, {not_told('the 500 rows')}"
