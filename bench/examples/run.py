@@ -50,8 +50,8 @@ from laptime.cli.stored_results import stored_results
 from laptime.report import to_markdown
 
 BENCHMARKS = ("users", "sleep", "tasks", "recipes", "apibench")
-EQUAL_POOLS = ("recipes-equal-pools", "tasks-equal-pools")
-"""Beside two of them: the same work where all servers have as many connections."""
+EQUAL_POOLS = ("recipes-equal-pools", "tasks-equal-pools", "apibench-equal-pools")
+"""Beside three of them: the same work where all servers have as many connections."""
 QUESTIONS = ("asgi-servers", "cache-in-front", "upgrade")
 """Nobody has published figures of them; each is a folder with images of its own."""
 ROOT = Path(__file__).resolve().parents[2]

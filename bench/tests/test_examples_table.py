@@ -88,7 +88,8 @@ def test_images_are_those_that_the_examples_name() -> None:
         "server-django-psycopg",
         "server-starlette-asyncpg",
     ]
-    assert images_of([every["recipes-equal-pools"]]) == images_of([recipes])
+    for name in EQUAL_POOLS:
+        assert images_of([every[name]]) == images_of([every[name.removesuffix("-equal-pools")]])
     folders = {path.parent.name for path in (ROOT / "images").rglob("Dockerfile")}
     assert images_of([every["cache-in-front"]]) == [
         "example-cache-in-front-redis",

@@ -43,14 +43,15 @@ SLEEPERS: list[dict[str, Any]] = [
     for threads in (1, 4)
 ]
 APIS: list[dict[str, Any]] = [
-    {"name": "flask", "preset": "flask"},
-    {"name": "starlette", "preset": "starlette"},
+    {"name": "flask", "preset": "flask", "databaseConnections": 1},
+    {"name": "starlette", "preset": "starlette", "databaseConnections": 50},
     {
         "name": "starlette-sync",
         "preset": "starlette",
+        "databaseConnections": 1,
         "env": [{"name": "DATABASE_ACCESS", "value": "sync"}],
     },
-    {"name": "go", "preset": "go-nethttp", "workers": 2},
+    {"name": "go", "preset": "go-nethttp", "workers": 2, "databaseConnections": 50},
 ]
 TASK_SERVERS: list[dict[str, Any]] = [
     {"name": "fastapi", "preset": "fastapi-tasks", "workers": 2, "databaseConnections": 2},
@@ -248,14 +249,33 @@ def test_a_pool_of_another_size_has_no_place_where_the_database_is_asked(endpoin
     assert (published("tasks").claims(one, "closed") == []) is asked
 
 
+@pytest.mark.parametrize("endpoint", ["posts", "hi"])
+@pytest.mark.parametrize("server", ["flask", "starlette", "starlette-sync", "go"])
+def test_each_server_of_one_preset_has_its_own_pool_in_a_source(server: str, endpoint: str) -> None:
+    # Neither five nor the pool of the other Starlette.
+    for connections in {5, 1, 50} - {
+        one["databaseConnections"] for one in APIS if one["name"] == server
+    }:
+        servers = [
+            {**one, "databaseConnections": connections} if one["name"] == server else one
+            for one in APIS
+        ]
+        one = spec("apibench", servers, [endpoint], 50)
+        assert (published("apibench").about(one, server, "closed") is None) is (endpoint == "posts")
+        assert (server in published("apibench").order(one, "closed")) is (endpoint == "hi")
+
+
 def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:
     whole = {
-        (measurement.load.endpoints or [""])[0]: measurement.servers
+        (measurement.load.endpoints or [""])[0]: measurement
         for measurement in published("apibench").measurements
     }
     for scenario in ("hello", "upstream", "posts"):
         (measurement,) = published(scenario).measurements
-        assert whole[scenarios()[scenario].requests[0].name] == measurement.servers
+        same = whole[scenarios()[scenario].requests[0].name]
+        assert same.servers == measurement.servers
+        assert same.database_connections == measurement.database_connections
+        assert same.load.closed == measurement.load.closed
 
 
 def test_the_source_says_nothing_about_the_control() -> None:

@@ -35,8 +35,8 @@ async def open_posts(settings: Settings, access: str) -> AsyncIterator[ReadPosts
         with closing(connections):
 
             async def read_posts() -> Posts:
-                # Straight in the event loop, which waits, as published: one query at a time, and
-                # no hop to another thread.
+                # Straight in the event loop, which waits: one query at a time, and no hop to
+                # another thread.
                 with connections.connection() as connection:
                     return documents(connection.execute(LATEST_POSTS).fetchall())
 

@@ -24,6 +24,11 @@ class PublishedServer(Model):
     env: dict[str, str] = Field(
         default_factory=dict, description="Settings that tell it from others of its preset."
     )
+    database_connections: int | None = Field(
+        None,
+        description="Pool of each process, where it differs between servers of the preset; None: "
+        "what `databaseConnections` of the measurement says.",
+    )
     factor: float | None = Field(None, description="As printed; from the throughputs if absent.")
     requests_per_second: float | None = Field(None, description="Throughput.")
     timeouts: int | None = Field(None, description="Requests that were given up.")
@@ -35,7 +40,7 @@ class PublishedServer(Model):
     peak_cpu_percent: float | None = Field(None, description="Of the whole machine.")
 
     def is_about(self, server: Server) -> bool:
-        """Whether the figures are about a server set up like this one."""
+        """Whether the figures are about a server set up like this one, but for its pool."""
         own = {one.name: one.value for one in server.env}
         return (
             self.preset == server.preset
@@ -111,13 +116,18 @@ class PublishedMeasurement(Model):
 
     def has_pool_of(self, server: Server) -> bool:
         """Whether the source gave a server of the preset as many connections as this one has."""
+        row = self._row_of(server)
         said = self.database_connections.get(server.preset or "")
+        if row is not None and row.database_connections is not None:
+            said = row.database_connections
         return said in (None, server.database_connections)
 
     def of(self, server: Server) -> PublishedServer | None:
         """Return what was published about a server set up like this one."""
-        if not self.has_pool_of(server):
-            return None
+        return self._row_of(server) if self.has_pool_of(server) else None
+
+    def _row_of(self, server: Server) -> PublishedServer | None:
+        """Return what was published about a server of this kind, whatever its pool."""
         return next((one for one in self.servers if one.is_about(server)), None)
 
 
