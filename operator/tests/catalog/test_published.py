@@ -18,6 +18,10 @@ def published(scenario: str) -> Published:
     return found
 
 
+KEPT = {"sleep", "tasks", "recipes"}
+"""Whose published loads keep connections; ab, which sent the others, keeps none unless told to."""
+
+
 def spec(
     scenario: str, servers: list[dict[str, Any]], endpoints: list[str] | None, connections: int
 ) -> BenchmarkRunSpec:
@@ -29,7 +33,11 @@ def spec(
                 {
                     "name": "closed",
                     "endpoints": endpoints,
-                    "closed": {"connections": connections, "requests": 1000},
+                    "closed": {
+                        "connections": connections,
+                        "requests": 1000,
+                        "keepAlive": scenario in KEPT,
+                    },
                 }
             ],
         }
@@ -169,6 +177,18 @@ def test_nothing_is_claimed_under_a_load_that_was_not_published() -> None:
     one = spec("posts", APIS, None, 7)
     assert published("posts").claims(one, "closed") == []
     assert published("posts").about(one, "go", "closed") is None
+
+
+@pytest.mark.parametrize("scenario", ["hello", "upstream", "posts"])
+def test_ab_kept_no_connections(scenario: str) -> None:
+    one = spec(scenario, APIS, None, 50)
+    closed = one.loads[0].closed
+    assert closed is not None
+    kept = one.loads[0].model_copy(
+        update={"closed": closed.model_copy(update={"keep_alive": True})}
+    )
+    assert published(scenario).order(one, "closed") != []
+    assert published(scenario).order(one.model_copy(update={"loads": [kept]}), "closed") == []
 
 
 def test_the_figures_of_one_server_under_one_load() -> None:

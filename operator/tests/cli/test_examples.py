@@ -277,6 +277,7 @@ def test_apibench_is_as_published() -> None:
     for load in spec.loads:
         assert load.closed is not None
         assert (load.closed.connections, load.closed.requests) == (50, 1000)
+        assert not load.closed.keep_alive
     for name in ("apibench", "apibench-quick"):
         # The source had no bound for the last two: as many as there are requests at once.
         assert _pools(_spec(name)) == {"flask": 1, "starlette-sync": 1, "starlette": 50, "go": 50}
