@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from measured import Measured, factor_of, published_factor_of
 
 from laptime.analysis import wording
-from laptime.analysis.published_order import Agreement
+from laptime.analysis.published_order import Agreement, OrderComparison
 from laptime.api.causes import Cause
 from laptime.api.durations import format_duration
 from laptime.api.results import ResultRow
@@ -72,7 +72,7 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
     if order is None:
         yield "The source has no order of these servers under such a load."
     else:
-        yield f"Same order: **{order.agreement}**. {order.text}"
+        yield f"Same order: **{order.agreement}**. {order.text}{_why(order)}"
     limits = [(row.server, row.limited_by) for row in rows if row.limited_by is not None]
     if limits:
         yield ""
@@ -80,6 +80,13 @@ def _beside(measured: Measured, load: str) -> Iterator[str]:
         suspected = "" if limit.cause is Cause.UNKNOWN else " (suspected)"
         cause = f"{wording.cause(limit.cause)}{suspected}"
         yield f"- {server}, limited by {cause}: {_plain(limit.evidence)}"
+
+
+def _why(order: OrderComparison) -> str:
+    """Return what is known of why it is not the published order: nothing, without an experiment."""
+    if order.agreement is Agreement.YES:
+        return ""
+    return " Why is **open**: no experiment has confirmed a cause ([findings](findings.md))."
 
 
 def _cells(measured: Measured, row: ResultRow) -> list[str]:

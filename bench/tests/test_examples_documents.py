@@ -54,6 +54,14 @@ def test_a_document_says_where_and_how_long_and_has_both_sides() -> None:
     assert "- axum, limited by unknown: nobody watched" in text
 
 
+@pytest.mark.parametrize(("axum", "said"), [(4000.0, ""), (1601.0, "undecided"), (900.0, "no")])
+def test_another_order_has_no_cause_without_an_experiment(axum: float, said: str) -> None:
+    text = benchmark_document(measured({**AS_PUBLISHED, "axum": axum}), REPORT, PLACE, PATH)
+    (line,) = (one for one in text.splitlines() if one.startswith("Same order: "))
+    assert line.startswith(f"Same order: **{said or 'yes'}**.")
+    assert ("Why is **open**" in line) is bool(said)
+
+
 def test_the_report_of_the_product_follows_below_headings_of_its_own() -> None:
     text = benchmark_document(measured(), REPORT, PLACE, PATH)
     assert text.endswith(
