@@ -16,6 +16,7 @@ from kubernetes import client
 from laptime.catalog import document_of, scenarios
 
 SERVICE = {"name": "a", "image": "a", "ports": [1]}
+POOLS = "published.measurements.0.databaseConnections"
 ROWS = {"image": "registry.example/shop-data:3", "file": "/data/rows.sql"}
 
 
@@ -127,6 +128,8 @@ def test_schema_and_rows_in_images_are_taken(
         ("data.postgres.warm", [ROWS], 'unknown field "spec.data.postgres.warm[0].'),
         ("data.sqlite.seed", [ROWS], 'unknown field "spec.data.sqlite.seed[0].'),
         ("data.postgres.extensions", ['x"; DROP'], "must be the name of an extension"),
+        (POOLS, {"axum-diesl": 2}, "write names of presets: axum-bb8, axum-diesel, "),
+        (POOLS, {"axum-diesel": 0}, "should be greater than or equal to 1"),
     ],
 )
 def test_a_wrong_scenario_is_refused_with_what_to_write(

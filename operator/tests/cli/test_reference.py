@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from laptime.api.crd import build_scenario_crd
-from laptime.cli.generate import catalogue_crd, write_reference
+from laptime.cli.generate import catalogue_crd, catalogue_scenario_crd, write_reference
 from laptime.cli.reference import resource_page, values_page
 
 CHART = Path(__file__).parents[3] / "charts" / "laptime"
@@ -65,7 +64,7 @@ def _rows(page: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("crd", "part"),
-    [(catalogue_crd(), "spec"), (catalogue_crd(), "status"), (build_scenario_crd(), "spec")],
+    [(catalogue_crd(), "spec"), (catalogue_crd(), "status"), (catalogue_scenario_crd(), "spec")],
     ids=["run-spec", "run-status", "scenario-spec"],
 )
 def test_every_field_has_a_row_and_a_description(crd: dict[str, Any], part: str) -> None:

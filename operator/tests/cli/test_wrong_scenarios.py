@@ -64,6 +64,8 @@ SHOP: dict[str, Any] = {
 }
 ROWS = {"image": "registry.example/shop-data:3", "file": "/data/rows.sql"}
 CHECK, REQUEST, POSTGRES = "checks.0", "requests.0", "data.postgres"
+POOLS = "published.measurements.0.databaseConnections"
+IN_POOLS = "spec.published.measurements[0].databaseConnections"
 UNSTEADY = {"name": "one", "path": "/items/1", "answers": "different"}
 LOGIN = {
     "method": "POST",
@@ -292,6 +294,10 @@ def test_what_comes_with_laptime_could_be_anybodys(
             ["write"],
             "there is no request write; there is read",
         ),
+        (POOLS, {"flsk": 1}, f"{IN_POOLS}: write names of presets: axum-bb8, axum-diesel, axum-"),
+        (POOLS, {"flask": 0}, f"{IN_POOLS}.flask: 0 is less than the minimum of 1"),
+        (POOLS, {"flask": 10_001}, f"{IN_POOLS}.flask: 10001 is greater than the maximum of 10000"),
+        (POOLS, {"flask": "5"}, f"{IN_POOLS}.flask: '5' is not of type 'integer'"),
     ],
 )
 def test_a_wrong_scenario_is_refused_with_what_to_write(

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from laptime.api.crd import build_scenario_crd
 from laptime.api.server import SECRET_KEY_PREFIX, EnvironmentVariable
 from laptime.api.service import AUTHORIZATION_KEY
-from laptime.cli.generate import catalogue_crd
+from laptime.cli.generate import catalogue_crd, catalogue_scenario_crd
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.feeders import feeder_objects
 from laptime.manifests.generator import trial_job
@@ -258,7 +257,7 @@ def test_no_other_field_of_a_run_can_name_a_secret() -> None:
 
 
 def test_no_field_of_a_scenario_names_a_secret() -> None:
-    schema = build_scenario_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema = catalogue_scenario_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     names = set(_fields(schema["properties"]["spec"]))
     assert {"env", "image", "services"} <= names
     assert not {name for name in names if "secret" in name.lower() or "credentials" in name}

@@ -324,6 +324,13 @@ def _wrong(**changes: Any) -> dict[str, Any]:
     return document
 
 
+def pools(connections: dict[str, int]) -> dict[str, Any]:
+    """Return published figures that say how many connections servers of a preset had."""
+    load = {"open": {"rate": 5}}
+    measurement = {"load": load, "databaseConnections": connections, "order": ["flask"]}
+    return {"title": "Somebody", "baseline": "flask", "measurements": [measurement]}
+
+
 @pytest.mark.parametrize(
     ("document", "expected", "says"),
     [
@@ -340,6 +347,18 @@ def _wrong(**changes: Any) -> dict[str, Any]:
             "pg_trgm",
         ),
         (_wrong(data__postgres__schema=[{"sql": "--"}]), "ScenarioWrong", "has no statement"),
+        (
+            _wrong(published=pools({"flsk": 1})),
+            "ScenarioWrong",
+            "published.measurements[0].databaseConnections: there is no preset flsk; there is "
+            "axum-bb8, axum-diesel,",
+        ),
+        (
+            _wrong(published=pools({"flask": 0})),
+            "ScenarioWrong",
+            "published.measurements[0].databaseConnections.flask: 0 is no count of connections: "
+            "write 1 to 10000, or leave flask out",
+        ),
         (_wrong(checks__0__expected={"a": 1}), "ScenarioWrong", "does not meet its own jsonSchema"),
         (_wrong(checks__0__expectStatus=204), "ScenarioWrong", "has no body"),
         (

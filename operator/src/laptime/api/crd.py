@@ -73,12 +73,15 @@ def build_crd(presets: Iterable[str]) -> dict[str, Any]:
     return crd
 
 
-def build_scenario_crd() -> dict[str, Any]:
+def build_scenario_crd(presets: Iterable[str]) -> dict[str, Any]:
     """Return the CRD of BenchmarkScenario as a plain dict.
 
-    It has no status: the operator reads scenarios, and writes none.
+    Presets by which published pools are named are those listed; a name that is none would silently
+    bound nothing. It has no status: the operator reads scenarios, and writes none.
     """
     spec = structural_schema(BenchmarkScenarioSpec.model_json_schema(by_alias=True))
+    measurement = spec["properties"]["published"]["properties"]["measurements"]["items"]
+    _only_keys(measurement["properties"]["databaseConnections"], presets)
     rules = [
         rule(
             f"size(self.metadata.name) <= {MAX_SCENARIO_NAME_LENGTH} && "
@@ -178,6 +181,15 @@ def _column(name: str, type_: str, path: str, priority: int) -> dict[str, Any]:
 def _only(field: dict[str, Any], names: Iterable[str]) -> None:
     field["enum"] = sorted(names)
     field.pop("maxLength", None)
+
+
+def _only_keys(field: dict[str, Any], names: Iterable[str]) -> None:
+    """Have a map refuse other keys; as properties of an object they would silently be dropped."""
+    names = sorted(names)
+    listed = ", ".join(f"'{name}'" for name in names)
+    field["x-kubernetes-validations"] = [
+        rule(f"self.all(n, n in [{listed}])", f"write names of presets: {', '.join(names)}")
+    ]
 
 
 def structural_schema(json_schema: dict[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Annotated
 
 from pydantic import Field
 
 from laptime.api.base import Model
 from laptime.api.loads import Arrivals, Load, Protocol
-from laptime.api.server import Server
+from laptime.api.server import MAX_POOL, Server
 from laptime.api.spec import BenchmarkRunSpec
+
+MAX_MEASUREMENTS = 64
+MAX_POOLS = 64
+"""Far more than anybody publishes: with a bound of both a rule of the CRD may look at each name."""
 
 
 class PublishedServer(Model):
@@ -99,9 +104,13 @@ class PublishedMeasurement(Model):
     """The published figures under one load."""
 
     load: PublishedLoad = Field(description="What was sent.")
-    database_connections: dict[str, int] = Field(
+    # The bounds are of what is written: what a run keeps may be of a version that had none.
+    database_connections: dict[
+        str, Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_POOL})]
+    ] = Field(
         default_factory=dict,
         description="Pool of each process, by preset, where the source says it and it matters.",
+        json_schema_extra={"maxProperties": MAX_POOLS},
     )
     servers: list[PublishedServer] = Field(
         default_factory=list, description="What is more special before what is less."
@@ -150,7 +159,9 @@ class Published(Model):
         default_factory=list, description="What to know before anything is compared with it."
     )
     measurements: list[PublishedMeasurement] = Field(
-        description="The figures, one entry for each load.", min_length=1
+        description="The figures, one entry for each load.",
+        min_length=1,
+        json_schema_extra={"maxItems": MAX_MEASUREMENTS},
     )
 
     @property

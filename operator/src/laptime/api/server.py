@@ -11,6 +11,8 @@ from laptime.api.resources import Resources
 from laptime.api.service import AUTHORIZATION_KEY, HEALTH_PATH, Service
 from laptime.api.topology import OwnTopology
 
+MAX_POOL = 10_000
+"""Connections of a process."""
 HEALTH_PATH_FORM = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
 """Of an image. It stands in the configuration of HAProxy, where other characters mean something."""
 SECRET_KEY_PREFIX = "laptime-env-"
@@ -188,7 +190,7 @@ class Server(Model):
         5,
         description="Size of the connection pool of each process (Rust and Go servers have one).",
         ge=1,
-        le=10000,
+        le=MAX_POOL,
     )
     resources: Resources | None = Field(None, description="CPU and memory of the server's pod.")
     topology: OwnTopology | None = Field(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from laptime.api.base import Model
 from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, InitSql, Request, Sql
+from laptime.api.server import MAX_POOL
 from laptime.catalog.documents import stored_text
 from laptime.catalog.header_names import header_problems, name_problems
+from laptime.catalog.loader import presets
 from laptime.catalog.models import Scenario
 from laptime.catalog.service_problems import service_problems
 from laptime.catalog.statements import statements_of
@@ -275,6 +277,20 @@ def _about_published(scenario: Scenario) -> Iterator[str]:
                     f"published.measurements[{number}].load.endpoints: there is no request {name}; "
                     f"there is {', '.join(sorted(known))}"
                 )
+        yield from _about_pools(
+            f"published.measurements[{number}].databaseConnections", one.database_connections
+        )
+
+
+def _about_pools(place: str, by_preset: Mapping[str, int]) -> Iterator[str]:
+    for preset, connections in by_preset.items():
+        if preset not in presets():
+            yield f"{place}: there is no preset {preset}; there is {', '.join(presets())}"
+        elif not 1 <= connections <= MAX_POOL:
+            yield (
+                f"{place}.{preset}: {connections} is no count of connections: write 1 to "
+                f"{MAX_POOL}, or leave {preset} out"
+            )
 
 
 def _exchanges(place: str, exchanges: Iterable[Exchange]) -> Iterator[str]:

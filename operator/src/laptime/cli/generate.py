@@ -38,6 +38,11 @@ def catalogue_crd() -> dict[str, Any]:
     return build_crd(presets())
 
 
+def catalogue_scenario_crd() -> dict[str, Any]:
+    """Return the CRD of scenarios, with the presets of the catalogue in its schema."""
+    return build_scenario_crd(presets())
+
+
 def crd_text(crd: dict[str, Any]) -> str:
     """Return a CRD as YAML.
 
@@ -59,7 +64,7 @@ def write_crds(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     stale = set(folder.glob(f"{GROUP}_*.yaml"))
-    for crd in (catalogue_crd(), build_scenario_crd()):
+    for crd in (catalogue_crd(), catalogue_scenario_crd()):
         file = folder / f"{GROUP}_{crd['spec']['names']['plural']}.yaml"
         file.write_text(crd_text(crd), encoding="utf-8")
         stale.discard(file)
@@ -79,7 +84,7 @@ def write_editor_schemas(folder: Path) -> list[Path]:
     OSError when they cannot be written.
     """
     written = []
-    for crd in (catalogue_crd(), build_scenario_crd()):
+    for crd in (catalogue_crd(), catalogue_scenario_crd()):
         file = folder / f"{crd['spec']['names']['singular']}.schema.json"
         text = json.dumps(editor_schema(crd), indent=1, ensure_ascii=False) + "\n"
         file.write_text(text, encoding="utf-8")
@@ -97,7 +102,7 @@ def write_reference(folder: Path, chart: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     schema = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
-    for crd in (catalogue_crd(), build_scenario_crd()):
+    for crd in (catalogue_crd(), catalogue_scenario_crd()):
         name = crd["spec"]["names"]["singular"]
         (folder / f"{name}.md").write_text(resource_page(crd), encoding="utf-8")
     write_editor_schemas(folder)

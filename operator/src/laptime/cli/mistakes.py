@@ -93,11 +93,10 @@ def is_missing(body: str | bytes | None, name: str) -> bool:
 
 
 def _with_hint(found: re.Match[str], message: str) -> str:
-    from laptime.api.crd import build_scenario_crd
-    from laptime.cli.generate import catalogue_crd
+    from laptime.cli.generate import catalogue_crd, catalogue_scenario_crd
     from laptime.cli.schema_rules import meant_by
 
-    crds = {KIND: catalogue_crd, SCENARIO_KIND: build_scenario_crd}
+    crds = {KIND: catalogue_crd, SCENARIO_KIND: catalogue_scenario_crd}
     build = next((one for kind, one in crds.items() if f"Kind={kind})" in message), None)
     if build is None:
         return found[0]

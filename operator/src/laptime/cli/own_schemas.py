@@ -44,9 +44,9 @@ def _schema() -> dict[str, Any]:
 @cache
 def scenario_schema() -> dict[str, Any]:
     """Return the schema of scenarios, as the API server has it."""
-    from laptime.api.crd import build_scenario_crd
+    from laptime.cli.generate import catalogue_scenario_crd
 
-    return _named(build_scenario_crd())
+    return _named(catalogue_scenario_crd())
 
 
 def _named(crd: dict[str, Any]) -> dict[str, Any]:
