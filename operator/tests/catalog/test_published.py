@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from laptime.api.loads import Load
 from laptime.api.published import PublishedLoad
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import OrderClaim, Published, presets, scenarios
+from laptime.catalog import (
+    OrderClaim,
+    Published,
+    Scenario,
+    document_of,
+    document_spec,
+    presets,
+    scenario_of,
+    scenarios,
+    stored_text,
+)
+
+NEWER: list[list[str | int]] = [
+    [],
+    ["measurements", 0],
+    ["measurements", 0, "load"],
+    ["measurements", 0, "load", "closed"],
+    ["measurements", 0, "servers", 0],
+]
 
 
 def published(scenario: str) -> Published:
@@ -296,6 +316,37 @@ def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:
         assert same.servers == measurement.servers
         assert same.database_connections == measurement.database_connections
         assert same.load.closed == measurement.load.closed
+
+
+@pytest.mark.parametrize("place", NEWER, ids=str)
+def test_what_a_newer_version_keeps_of_a_source_is_kept_and_means_nothing(
+    place: list[str | int],
+) -> None:
+    users = scenarios()["users"]
+    newer = json.loads(stored_text(users))
+    node = newer["published"]
+    for part in place:
+        node = node[part]
+    node["ofNewer"] = {"a": 1}
+    read = Scenario.model_validate_json(json.dumps(newer))
+    assert json.loads(stored_text(read)) == newer
+    assert read.hash == users.hash
+    assert read.published is not None
+    assert read.published.factors == published("users").factors
+
+
+@pytest.mark.parametrize("place", NEWER, ids=str)
+def test_a_field_that_nobody_knows_is_refused_where_somebody_writes_it(
+    place: list[str | int],
+) -> None:
+    document = document_of(scenarios()["users"], "default")
+    node = document["spec"]["published"]
+    for part in place:
+        node = node[part]
+    node["ofNewer"] = {"a": 1}
+    for read in (scenario_of, document_spec):
+        with pytest.raises(ValidationError, match="ofNewer\n  Extra inputs are not permitted"):
+            read(document)
 
 
 def test_the_source_says_nothing_about_the_control() -> None:

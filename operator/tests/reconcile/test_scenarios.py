@@ -336,6 +336,7 @@ def pools(connections: dict[str, int]) -> dict[str, Any]:
     [
         (_wrong(requests=[]), "ScenarioNotUnderstood", "requests"),
         (_wrong(more="x"), "ScenarioNotUnderstood", "more"),
+        (_wrong(published={**pools({}), "year": 1}), "ScenarioNotUnderstood", "published.year"),
         (_wrong(requests__0__path="/x"), "ScenarioWrong", "add a check with method GET and path"),
         (_wrong(checks__0__method="POST"), "ScenarioWrong", "no check asks GET /"),
         (_wrong(checks__0__jsonSchema={"$ref": "http://x/"}), "ScenarioWrong", "leads out"),
@@ -405,13 +406,18 @@ async def test_a_wrong_scenario_ends_the_run_at_once_with_what_to_write(
 
 def forge(server: ApiServer, scenario: Scenario, run: str = "demo") -> None:
     """Have a run keep a scenario that somebody else wrote, who writes ConfigMaps there."""
+    keep(server, stored_text(scenario), run)
+
+
+def keep(server: ApiServer, text: str, run: str = "demo") -> None:
+    """Have a run keep this text as its scenario."""
     uid = (server.get("BenchmarkRun", "default", run) or {})["metadata"]["uid"]
     metadata = {
         "name": f"{run}-scenario",
         "labels": {UID_LABEL: uid, COMPONENT_LABEL: "scenario"},
         "ownerReferences": [{"kind": "BenchmarkRun", "name": run, "uid": uid}],
     }
-    data = {SCENARIO_KEY: stored_text(scenario)}
+    data = {SCENARIO_KEY: text}
     server.add({"kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": data})
 
 
@@ -487,6 +493,35 @@ async def test_a_kept_scenario_that_was_made_just_before_the_operator_ended_is_g
     async with operating(server):
         await until(lambda: server.get("Deployment", "default", "demo-postgres"))
         await until(lambda: hash_of(server) == USERS.hash)
+
+
+async def test_what_a_newer_version_keeps_of_published_figures_ends_no_run() -> None:
+    newer = json.loads(stored_text(other()))
+    newer["published"] |= {"year": 2031}
+    newer["published"]["measurements"][0] |= {"threads": {"flask": 4}}
+    newer["published"]["measurements"][0]["load"]["closed"] |= {"thinkTime": "1s"}
+    newer["published"]["measurements"][0]["servers"][0] |= {"gc": "g1"}
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    keep(server, json.dumps(newer))
+    async with operating(server):
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+        await until(lambda: hash_of(server) == USERS.hash)
+
+
+@pytest.mark.parametrize("place", ["", "requests", "checks"])
+async def test_what_a_newer_version_keeps_of_the_work_ends_the_run(place: str) -> None:
+    newer = json.loads(stored_text(other()))
+    (newer[place][0] if place else newer)["ofNewer"] = True
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    keep(server, json.dumps(newer))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Succeeded") == "ScenarioUnreadable")
+    assert "ofNewer" in message(server, "Succeeded")
+    assert not server.of("Deployment")
 
 
 async def test_what_the_run_keeps_is_replaced_between_two_turns_and_no_row_mixes_two_works() -> (

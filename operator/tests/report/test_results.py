@@ -90,6 +90,19 @@ def test_what_was_written_is_read_back_as_it_was() -> None:
     assert to_markdown(report) == to_markdown(REPORT)
 
 
+def test_what_a_newer_version_says_of_published_figures_is_kept() -> None:
+    document = json.loads(result_files(
+        "demo", "team", SPEC, 1, REPORT.summary, REPORT.trials, scenarios()["users"]
+    )["results.json"])  # fmt: skip
+    for published in (document["published"], document["scenario"]["document"]["published"]):
+        published["measurements"][0]["ofNewer"] = {"a": 1}
+    newer = json.dumps(document)
+    jsonschema.validate(document, SCHEMA)
+    _, report = read_results(newer)
+    assert json.loads(to_json(report)) == json.loads(newer)
+    assert "## As published" in to_markdown(report)
+
+
 def test_a_document_whose_trials_were_left_out_says_when_it_was_measured() -> None:
     begin, end = REPORT.measured_between
     assert begin

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model
 from laptime.api.loads import Arrivals, Load, Protocol
@@ -19,7 +19,16 @@ MAX_POOLS = 64
 """Far more than anybody publishes: with a bound of both a rule of the CRD may look at each name."""
 
 
-class PublishedServer(Model):
+class OfSource(Model):
+    """What a source says. Of what a run keeps, fields of a newer version stay and mean nothing.
+
+    They change nothing that is measured. Who reads what somebody writes forbids them (`extra`).
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PublishedServer(OfSource):
     """What a published benchmark reports of one server."""
 
     preset: str = Field(description="Preset of the catalogue that it is about.", max_length=40)
@@ -55,20 +64,20 @@ class PublishedServer(Model):
         )
 
 
-class PublishedClosedLoad(Model):
+class PublishedClosedLoad(OfSource):
     """The closed load of a published measurement; the number of requests does not matter."""
 
     connections: int = Field(description="Concurrent connections.")
     keep_alive: bool = Field(description="Whether a connection was used for many requests.")
 
 
-class PublishedOpenLoad(Model):
+class PublishedOpenLoad(OfSource):
     """The open load of a published measurement, in requests per second."""
 
     rate: int = Field(description="Requests per second.")
 
 
-class PublishedLoad(Model):
+class PublishedLoad(OfSource):
     """The load of a published measurement; exactly one shape."""
 
     closed: PublishedClosedLoad | None = Field(None, description="A fixed number of connections.")
@@ -100,7 +109,7 @@ class PublishedLoad(Model):
         return False
 
 
-class PublishedMeasurement(Model):
+class PublishedMeasurement(OfSource):
     """The published figures under one load."""
 
     load: PublishedLoad = Field(description="What was sent.")
@@ -150,7 +159,7 @@ class OrderClaim:
     """The source has the same figure for both."""
 
 
-class Published(Model):
+class Published(OfSource):
     """The published benchmark behind a scenario."""
 
     title: str = Field(description="What was measured, and by whom.", max_length=200)

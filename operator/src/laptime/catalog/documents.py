@@ -43,7 +43,7 @@ def scenario_of(
         raise ValueError(f"not a {SCENARIO_KIND} ({API_VERSION})")
     spec = _with_texts(document["spec"], texts or {})
     named = {**spec, "name": document["metadata"]["name"], "builtin": builtin}
-    return Scenario.model_validate(named)
+    return Scenario.model_validate(named, extra="forbid")
 
 
 def stored_text(scenario: Scenario) -> str:
@@ -75,7 +75,7 @@ def document_spec(document: Mapping[str, Any]) -> BenchmarkScenarioSpec:
     Raises:
         pydantic.ValidationError: it does not fit the model.
     """
-    return BenchmarkScenarioSpec.model_validate(document["spec"])
+    return BenchmarkScenarioSpec.model_validate(document["spec"], extra="forbid")
 
 
 def config_maps_of(spec: BenchmarkScenarioSpec) -> list[ConfigMapKey]:
