@@ -538,6 +538,25 @@ def test_published_factors_stand_beside_the_measured_ones() -> None:
     assert row(summary, "axum").published_factor == pytest.approx(25.1)
 
 
+def test_why_no_published_factor_stands_beside_a_row_is_said_in_it() -> None:
+    own = {"name": "axum", "preset": "axum-sqlx", "databaseConnections": 9}
+    spec = BenchmarkRunSpec.model_validate(
+        {**TWO.to_wire(), "servers": [{"name": "fastapi", "preset": "fastapi-sync"}, own]}
+    )
+    summary = summary_of(spec, steady(RATES), published=scenarios()["users"].published)
+    found = row(summary, "axum")
+    assert found.published_factor is None
+    why = "published with 5 database connections in each process (here 9)"
+    assert found.published_missing == why
+    assert row(summary, "fastapi").published_missing is None
+    # Factors of a response time stand beside nothing that was published, of any server.
+    asked = [{"server": "axum", "load": "closed", "metric": "p99", "atMost": "1s"}]
+    loads = [{"name": "closed", "open": {"rate": 10000, "duration": "5s"}}]
+    late = BenchmarkRunSpec.model_validate({**spec.to_wire(), "objectives": asked, "loads": loads})
+    summary = summary_of(late, steady(RATES), published=scenarios()["users"].published)
+    assert {one.published_missing for one in summary.rows} == {None}
+
+
 def test_a_payload_that_was_too_large_to_keep_is_said_to_be_missing() -> None:
     trials, results, payloads = run(TWO, steady(RATES))
     first = next(trial.name for trial in trials if trial.server == "axum")

@@ -305,6 +305,67 @@ def test_each_server_of_one_preset_has_its_own_pool_in_a_source(server: str, end
         assert (server in published("apibench").order(one, "closed")) is (endpoint == "hi")
 
 
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        (
+            {"databaseConnections": 4},
+            "published with 2 database connections in each process (here 4)",
+        ),
+        ({"preset": "axum-sqlx"}, "nothing is published of axum-sqlx under such a load"),
+        (
+            {"preset": None, "image": "registry.example/mine:1"},
+            "figures are published of presets, and this is none",
+        ),
+    ],
+)
+def test_why_a_server_has_no_published_factor_where_others_have_one_is_said(
+    server: dict[str, Any], why: str
+) -> None:
+    other = {**TASK_SERVERS[2], **server}
+    one = spec("tasks", [TASK_SERVERS[0], other], ["create"], 1)
+    found = published("tasks")
+    assert found.factor(one, "axum", "closed") is None
+    assert found.missing(one, "axum", "closed") == why
+    assert found.missing(one, "fastapi", "closed") is None
+
+
+def test_settings_and_threads_of_the_source_are_said_by_the_row_that_is_nearest() -> None:
+    servers = recipe_servers({**RECIPE_SETTINGS, "axum-bb8": []})
+    servers[0]["threads"] = 4
+    servers[2]["databaseConnections"] = 3
+    one = spec("recipes", servers, None, 50)
+    run = one.model_copy(update={"baseline": "starlette-asyncpg"})
+    said = {s["name"]: published("recipes").missing(run, s["name"], "closed") for s in servers}
+    assert said == {
+        "django-psycopg": "published with 1 thread (here 4)",
+        "starlette-asyncpg": None,
+        "axum-bb8": "published with STATEMENT_CACHE=false (not here), 20 database connections in "
+        "each process (here 3)",
+    }
+    workers = {"name": "w3", "preset": "fastapi-sleep", "workers": 3}
+    one = spec("sleep", [SLEEPERS[0], workers], ["sync"], 100)
+    why = "published with 1 worker (here 3)"
+    assert published("sleep").missing(one, "w3", "closed") == why
+
+
+def test_what_has_a_place_in_an_order_alone_has_no_throughput() -> None:
+    ranked = spec("tasks", TASK_SERVERS, ["create"], 10)
+    # Nobody has a factor there, so there is no column to explain.
+    assert published("tasks").missing(ranked, "axum", "closed") is None
+    one = spec("tasks", TASK_SERVERS, ["create"], 1)
+    why = "nothing is published of rocket-diesel under such a load"
+    assert published("tasks").missing(one, "rocket", "closed") == why
+
+
+@pytest.mark.parametrize("first", ["flask", None])
+def test_nothing_is_missing_where_nobody_has_a_published_factor(first: str | None) -> None:
+    servers = [{"name": "a", "preset": first} if first else {"name": "a", "image": "r.x/a:1"}]
+    one = spec("posts", [*servers, *APIS[1:]], None, 50 if first is None else 7)
+    names = [server.name for server in one.servers]
+    assert {published("posts").missing(one, name, "closed") for name in names} == {None}
+
+
 def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:
     whole = {
         (measurement.load.endpoints or [""])[0]: measurement
@@ -356,3 +417,11 @@ def test_the_source_says_nothing_about_the_control() -> None:
     assert len(with_control.servers) == len(plain.servers) + 1
     assert found.order(with_control, "closed") == found.order(plain, "closed")
     assert found.claims(with_control, "closed") == found.claims(plain, "closed") != []
+
+
+def test_the_pool_of_one_server_of_a_preset_is_what_is_missing_of_it() -> None:
+    servers = [{**one, "databaseConnections": 5} for one in APIS if one["name"] == "starlette"]
+    others = [one for one in APIS if one["name"] != "starlette"]
+    run = spec("apibench", [*others, *servers], ["posts"], 50)
+    said = published("apibench").missing(run, "starlette", "closed")
+    assert said == "published with 50 database connections in each process (here 5)"

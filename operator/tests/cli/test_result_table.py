@@ -58,6 +58,17 @@ def test_a_baseline_that_nothing_can_be_compared_with_has_no_factor(
     assert "- (baseline)" in text
 
 
+def test_why_published_factors_are_missing_is_said_once_for_all_that_lack_one_by_it(
+    manifest: Any, finished_status: Any
+) -> None:
+    (first, axum), why = finished_status["results"], "published with 2 workers (here 4)"
+    del axum["publishedFactor"]
+    axum["publishedMissing"] = why
+    finished_status["results"] = [first, axum, {**axum, "server": "again"}]
+    said = [line for line in _printed(manifest, finished_status).splitlines() if why in line]
+    assert said == [f"  No published factor beside axum and again: {why}."]
+
+
 @pytest.mark.parametrize("state", ["Cancelled", "Failed"])
 def test_a_run_that_did_not_succeed_has_its_verdict_of_what_was_measured(
     state: str, manifest: Any, finished_status: Any

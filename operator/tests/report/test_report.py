@@ -314,6 +314,20 @@ def test_the_table_shows_each_server_with_the_published_factor_beside_the_measur
     assert mine == ["mine", *["-"] * 11, "failed"]
 
 
+MISSING = "No published factor beside mine: figures are published of presets, and this is none."
+
+
+def test_why_a_published_factor_is_missing_stands_below_the_table() -> None:
+    above, below = MARKDOWN.split(f"\n\n{MISSING}\n")
+    assert above.splitlines()[-1].startswith("| mine |")
+    assert MISSING not in below
+
+
+def test_a_status_too_large_for_texts_has_no_room_for_why() -> None:
+    (*_, mine) = status_rows(REPORT.summary.rows, 10)
+    assert mine.published_missing is None
+
+
 def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_evidence() -> None:
     row = REPORT.summary.rows[1].model_copy(
         update={

@@ -114,12 +114,14 @@ def row_of(
     compared_by: Metric,
     published_factor: float | None,
     earlier: Sequence[str] = (),
+    published_missing: str | None = None,
 ) -> ResultRow:
     """Return the row of a cell, given its figures over the repetitions.
 
     `sent` are its response times from when requests were really sent. `compared_by` is the figure
     that its factor and its rank are about. `earlier` are the servers that it cannot be compared
-    with, since they were measured before it was asked for again.
+    with, since they were measured before it was asked for again. `published_missing` is why it has
+    no published factor where others have one.
     """
     state, reason, message = _state(cell)
     measured = [result for result in cell.measured if result.figures is not None]
@@ -160,6 +162,7 @@ def row_of(
         compared_by=compared_by,
         factor=compared.factor if compared else None,
         published_factor=published_factor,
+        published_missing=published_missing and published_missing[:_MESSAGE],
         validity=validity,
         validity_reasons=_first(reasons),
         rank=compared.rank if compared else None,

@@ -211,14 +211,15 @@ def _rows(
             if name in one
         }
         # What was published is about throughput.
-        factor = published.factor(spec, name, load.name) if published else None
+        source = None if by.is_latency else published
         row = row_of(
             cell,
             of_server,
             from_sent,
             by,
-            None if by.is_latency else factor,
+            source.factor(spec, name, load.name) if source else None,
             _earlier(spec, name, of_load),
+            source.missing(spec, name, load.name) if source else None,
         )
         yield with_figures(row, of_scripts.get(name, {}))
 

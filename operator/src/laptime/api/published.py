@@ -13,6 +13,7 @@ from laptime.api.base import Model
 from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.server import MAX_POOL, Server
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.text import plain
 
 MAX_MEASUREMENTS = 64
 MAX_POOLS = 64
@@ -55,13 +56,21 @@ class PublishedServer(OfSource):
 
     def is_about(self, server: Server) -> bool:
         """Whether the figures are about a server set up like this one, but for its pool."""
+        return self.preset == server.preset and not self.otherwise(server)
+
+    def otherwise(self, server: Server) -> list[str]:
+        """Return what the source had otherwise than a server of this preset, in words."""
+        said = []
+        if not (self.any_workers or self.workers == server.worker_count):
+            said.append(f"{_counted(self.workers, 'worker')} (here {server.worker_count})")
+        if self.threads is not None and self.threads != (server.threads or 1):
+            said.append(f"{_counted(self.threads, 'thread')} (here {server.threads or 1})")
         own = {one.name: one.value for one in server.env}
-        return (
-            self.preset == server.preset
-            and (self.any_workers or self.workers == server.worker_count)
-            and self.threads in (None, server.threads or 1)
-            and self.env.items() <= own.items()
-        )
+        return said + [
+            f"{name}={value} (not here)"
+            for name, value in self.env.items()
+            if own.get(name) != value
+        ]
 
 
 class PublishedClosedLoad(OfSource):
@@ -134,11 +143,13 @@ class PublishedMeasurement(OfSource):
 
     def has_pool_of(self, server: Server) -> bool:
         """Whether the source gave a server of the preset as many connections as this one has."""
-        row = self._row_of(server)
-        said = self.database_connections.get(server.preset or "")
+        return self._pool(server, self._row_of(server)) in (None, server.database_connections)
+
+    def _pool(self, server: Server, row: PublishedServer | None) -> int | None:
+        """Return the pool of each process of a preset, in a row of it; None: it is not said."""
         if row is not None and row.database_connections is not None:
-            said = row.database_connections
-        return said in (None, server.database_connections)
+            return row.database_connections
+        return self.database_connections.get(server.preset or "")
 
     def of(self, server: Server) -> PublishedServer | None:
         """Return what was published about a server set up like this one."""
@@ -147,6 +158,21 @@ class PublishedMeasurement(OfSource):
     def _row_of(self, server: Server) -> PublishedServer | None:
         """Return what was published about a server of this kind, whatever its pool."""
         return next((one for one in self.servers if one.is_about(server)), None)
+
+    def missing(self, server: Server) -> str:
+        """Return why a server has no factor here; of several rows the nearest one says it."""
+        if server.preset is None:
+            return "figures are published of presets, and this is none"
+        rows = [one for one in self.servers if one.preset == server.preset]
+        if not rows:
+            return f"nothing is published of {server.preset} under such a load"
+        nearest = min(rows, key=lambda row: len(row.otherwise(server)))
+        said = nearest.otherwise(server)
+        pool = self._pool(server, nearest)
+        if pool is not None and pool != server.database_connections:
+            words = f"{_counted(pool, 'database connection')} in each process"
+            said.append(f"{words} (here {server.database_connections})")
+        return f"published with {', '.join(said)}" if said else "its throughput is not published"
 
 
 @dataclass(frozen=True)
@@ -195,6 +221,19 @@ class Published(OfSource):
             base = measurement.of(spec.server(spec.baseline_name))
             if one is not None and base is not None:
                 return _factor(one, base)
+        return None
+
+    def missing(self, spec: BenchmarkRunSpec, server: str, load: str) -> str | None:
+        """Return why a server of a run has no published factor where the baseline has one.
+
+        None where it has one, and where the baseline has none: then no server has.
+        """
+        if self.factor(spec, server, load) is not None:
+            return None
+        for measurement in self._like(spec, load):
+            base = measurement.of(spec.server(spec.baseline_name))
+            if base is not None and _factor(base, base) is not None:
+                return plain(measurement.missing(spec.server(server)))
         return None
 
     def about(self, spec: BenchmarkRunSpec, server: str, load: str) -> PublishedServer | None:
@@ -249,6 +288,10 @@ def _places(measurement: PublishedMeasurement, spec: BenchmarkRunSpec) -> dict[s
         elif one is not None and one.requests_per_second is not None:
             places[server.name] = -one.requests_per_second
     return places
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _factor(one: PublishedServer, base: PublishedServer) -> float | None:

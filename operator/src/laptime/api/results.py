@@ -350,6 +350,10 @@ class ResultRow(TolerantModel):
     published_factor: float | None = Field(
         None, description="The factor that the published benchmark reports."
     )
+    published_missing: str | None = Field(
+        None,
+        description="Why `publishedFactor` is missing, where the baseline has one under this load.",
+    )
     validity: Validity | None = Field(None, description="Whether the figures can be trusted.")
     validity_reasons: list[str] = Field(
         default_factory=list, description="Why they are doubtful or invalid."

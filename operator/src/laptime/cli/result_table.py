@@ -20,6 +20,7 @@ from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
 from laptime.report.contents import Experiment
 from laptime.report.markdown import describe_load, errors_of, factor_heading
+from laptime.report.published import missing_said
 from laptime.report.scripts import counted_tables
 from laptime.report.small_table import SmallTable
 
@@ -48,6 +49,7 @@ def result_lines(
     for load in dict.fromkeys(row.load for row in rows):
         of_load = [row for row in rows if row.load == load]
         yield _widest(run, of_load, console)
+        yield from (Text(f"  {one}", "dim") for one in missing_said(of_load))
         yield from (
             Text(f"  control: {wording.control(one)}", "dim")
             for one in status.control or []

@@ -25,6 +25,7 @@ LEFT_OUT = {
     "trials": "single trials",
     "rows.script.metrics": "metrics of scripts",
     "rows.message": "messages of failures",
+    "rows.publishedMissing": "why published factors are missing",
     "rows.validityReasons": "reasons of doubts",
     "rows.limitedBy": "what limited whom",
     "rows.usage": "CPU and memory",

@@ -187,7 +187,7 @@ def _smaller_and_smaller(
         yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
     yield {**document, "rows": rows, "trials": [], "leftOut": [*copies, "trials", *metrics]}
     document |= {"trials": [], "spec": None}
-    texts = ("message", "validityReasons", "limitedBy", "usage", "script")
+    texts = ("message", "publishedMissing", "validityReasons", "limitedBy", "usage", "script")
     intervals = ("latencyFigures", "uncorrectedFigures")
     rows = [_without(texts, estimates_alone(row).to_wire()) for row in whole_rows]
     left_out = [*copies, "trials", *(f"rows.{one}" for one in (*texts, *intervals)), "spec"]

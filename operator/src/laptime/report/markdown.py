@@ -20,7 +20,7 @@ from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.intervals import intervals_said
 from laptime.report.processes import process_tables
-from laptime.report.published import HEADINGS, published_tables
+from laptime.report.published import HEADINGS, missing_said, published_tables
 from laptime.report.requests import request_tables
 from laptime.report.scripts import script_tables
 from laptime.report.small_table import SmallTable
@@ -183,6 +183,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     yield _table_line(["---", *["---:"] * (len(headings) - 3), "---", "---"])
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
+    yield from (part for one in missing_said(rows) for part in ("", _plain(one)))
     yield from _ties(report, load)
     yield from (part for one in lengths_said(report, load) for part in ("", f"Next time: {one}."))
     yield from _order(report, load)

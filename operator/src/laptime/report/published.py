@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.api.results import ResultRow
 from laptime.catalog import Published, PublishedMeasurement
 
 HEADINGS = ("preset", "workers", "requests/s", "p50", "p99", "p99.9", "factor")
@@ -27,6 +28,18 @@ def published_tables(published: Published) -> list[PublishedTable]:
     return [
         PublishedTable(_shape(measurement), tuple(_lines(measurement)), tuple(measurement.order))
         for measurement in published.measurements
+    ]
+
+
+def missing_said(rows: Sequence[ResultRow]) -> list[str]:
+    """Return why rows of a load have no published factor beside them, a sentence for each why."""
+    by_why: dict[str, list[str]] = {}
+    for row in rows:
+        if row.published_missing is not None:
+            by_why.setdefault(row.published_missing, []).append(row.server)
+    return [
+        f"No published factor beside {wording.listing(servers)}: {why}."
+        for why, servers in by_why.items()
     ]
 
 

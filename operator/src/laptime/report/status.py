@@ -46,6 +46,7 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
             row.model_copy(
                 update={
                     "message": row.message[:length] if row.message and length else None,
+                    "published_missing": (row.published_missing or "")[:length] or None,
                     "validity_reasons": _first(row.validity_reasons, texts, length),
                     "limited_by": row.limited_by
                     and row.limited_by.model_copy(

@@ -46,6 +46,7 @@ from laptime.report.markdown import (
     ties_said,
     validity_of,
 )
+from laptime.report.published import missing_said
 from laptime.report.small_table import SmallTable
 
 SERVER = "server"
@@ -91,6 +92,8 @@ class Section:
     lengths: tuple[str, ...]
     """Which shorter trials would do, if any; a sentence."""
     published: bool
+    missing_said: tuple[str, ...]
+    """Why published factors are missing beside some, a sentence for each reason."""
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
     tables: tuple[SmallTable, ...]
@@ -150,6 +153,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         ties=tuple(ties_said(report, load)),
         lengths=tuple(lengths_said(report, load)),
         published=any(row.published_factor is not None for row in rows),
+        missing_said=tuple(missing_said(rows)),
         order=(
             compare_order(published, report.spec, load.name, trials)
             if published and report.trials_known
