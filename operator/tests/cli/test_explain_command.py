@@ -975,3 +975,83 @@ def test_what_was_not_tried_on_this_run_is_not_said_of_it(
     code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
     assert code == 0
     assert "tried" not in out
+
+
+def then_limited(limited: Status, cause: str, gain: float = 1.62) -> Status:
+    """Return what the experiment comes to, with what limits the server with more of it."""
+    over = outcome(limited, gain, 0.08)
+    over["results"][1]["limitedBy"] = {"cause": cause, "evidence": "0.98 of 1"}
+    return over
+
+
+def test_what_limits_then_has_what_to_type_to_go_on_which_tries_it(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    over = then_limited(limited, "serverCpu")
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    command = "laptime explain demo-fastapi-explain --server fastapi-conns"
+    said = "Then limited by server CPU (suspected, fastapi-conns under closed)"
+    assert f"{said}:  {command} --kubeconfig" in out
+    demo.objects[EXPERIMENT]["status"] = over
+    next_over = copy.deepcopy(over)
+    next_over["results"][0]["server"] = "fastapi-conns"
+    next_over["results"][1]["server"] = "fastapi-con-workers"
+    demo.statuses = [over, next_over]
+    code, _, err = laptime(*command.split()[1:], "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    unchanged, more = demo.applied[-1]["spec"]["servers"]
+    assert (unchanged["name"], unchanged["databaseConnections"]) == ("fastapi-conns", 10)
+    assert (more["workers"], more["databaseConnections"]) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("cause", "gain", "said"),
+    [
+        ("node", 1.62, "node (suspected, fastapi-conns under closed): node, which all servers of"),
+        ("offeredLoad", 1.62, "what is suspected under closed is the load itself: 0.98 of 1. All"),
+        # Nobody knows what limits it, or it limits as before.
+        ("unknown", 1.62, None),
+        ("serverCpu", 1.0, None),
+    ],
+)
+def test_what_limits_then_and_cannot_be_tried_has_what_to_do_instead(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    cause: str,
+    gain: float,
+    said: str | None,
+) -> None:
+    demo.statuses = [limited, then_limited(limited, cause, gain)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    lines = [line for line in out.splitlines() if line.startswith("Then limited by")]
+    assert len(lines) == (said is not None)
+    assert all(said is not None and said in line for line in lines)
+    assert all("--server fastapi-conns" not in line for line in lines)
+
+
+def test_what_limits_the_arm_that_gained_most_is_what_is_tried_next(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    over = then_limited(limited, "serverCpu")
+    first, conns = over["results"]
+    workers = {**copy.deepcopy(conns), "server": "fastapi-workers"}
+    workers["limitedBy"]["cause"] = "node"
+    both = {**copy.deepcopy(conns), "server": "fastapi-all"}
+    both["factor"] = {"value": 3.0, "low": 2.9, "high": 3.1}
+    over["results"] = [first, workers, conns, both]
+    demo.statuses = [limited, over]
+    named = ("--more", "workers", "--more", "databaseConnections")
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", *named)
+    lines = [line for line in out.splitlines() if line.startswith("Then limited by")]
+    assert [line.split(" --kubeconfig")[0] for line in lines] == [
+        "Then limited by server CPU (suspected, fastapi-all under closed):  laptime explain "
+        "demo-fastapi-explain --server fastapi-all"
+    ]
+    # Of an experiment on an earlier run nothing is advised.
+    demo.objects[EXPERIMENT]["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "Then limited by" not in out

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 _SUFFIX = "-explain"
 _HASHED = 6
-_MORE = 4
-"""How many times as many repetitions are asked for where that many decided nothing."""
 
 
 def explain(
@@ -325,6 +323,7 @@ def _show(
     from laptime.analysis.explained import explained
     from laptime.api.status import State
     from laptime.cli.experiments import same_script
+    from laptime.cli.explain_next import goes_on
     from laptime.cli.printing import open_console, print_all, print_document
     from laptime.cli.result_table import result_lines
     from laptime.plan.experiments import besides
@@ -371,7 +370,7 @@ def _show(
         )
     there = where(cluster, over.namespace)
     further = f"Look further:  {program_name()} report {over.name}{there}"
-    for line in [further, *_goes_on(run, over, found, suspected.can_be, there)]:
+    for line in [further, *goes_on(run, over, found, suspected.can_be, resizes, there)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     return code
 
@@ -394,61 +393,6 @@ def _suspects(run: Run, over: Run, found: Sequence[Explained], resizes: bool | N
         return Suspects({}, (), ())
     confirmed = {one.load for one in found if one.finding is Finding.CONFIRMED}
     return suspects(run.spec, server, rows, resizes).but_for(tried(over.spec), confirmed)
-
-
-def _goes_on(
-    run: Run, over: Run, found: Sequence[Explained], left: Sequence[Resource], there: str
-) -> list[str]:
-    """Return what to type to go on where an experiment left something open; empty: nothing.
-
-    Nothing, too, where it is about an earlier run: in this one all may be otherwise.
-    """
-    from laptime.analysis.explained import Finding
-    from laptime.api.spec import MAX_REPETITIONS, MAX_TRIALS
-    from laptime.plan.experiments import MOST_CANDIDATES
-
-    spec = over.spec
-    lines: list[str] = []
-    if spec is None or run.spec is None or over.explains != run.uid:
-        return []
-    begins = f"{program_name()} explain {run.name} --server {spec.baseline_name} --again"
-    undecided = {one.load for one in found if one.finding is Finding.UNDECIDED}
-    searches = [one.name for one in spec.loads if one.saturation and one.name in undecided]
-    if searches:
-        lines.append(
-            f"Undecided under {', '.join(searches)}: repetitions do not narrow what a search "
-            "leaves open between the highest rate that was met and the lowest that was missed; "
-            "explain a run with a closed load, whose answers are counted"
-        )
-    if undecided.difference(searches):
-        most = min(MAX_REPETITIONS, MAX_TRIALS // (len(spec.servers) * len(spec.loads)))
-        more = min(_MORE * spec.repetitions, most)
-        if more > spec.repetitions:
-            lines.append(
-                "Undecided: more repetitions make intervals narrower, four times as many half as "
-                f"wide:  {begins} --repetitions {more}{there}"
-            )
-        else:
-            lines.append(
-                "Undecided, with as many repetitions as there may be: longer trials (duration, "
-                "requests) vary less"
-            )
-    if left:
-        tries = left[:MOST_CANDIDATES]
-        asked = "".join(f" --more {one}" for one in tries)
-        # What is named is tried under all loads, as often as before.
-        arms = 1 + len(tries) + (len(tries) > 1)
-        most = MAX_TRIALS // (arms * len(run.spec.loads))
-        if spec.repetitions > most:
-            asked += f" --repetitions {most}"
-        lines.append(
-            f"Suspected too, and not in this experiment: {', '.join(left)}:  {begins}{asked}{there}"
-        )
-    # Of one that failed there may be no report to keep.
-    if over.status.results_config_map is not None and any(begins in one for one in lines):
-        kept = f"{program_name()} report {over.name}{there} -f {over.name}.json"
-        lines.append(f"--again deletes this experiment; to keep it:  {kept}")
-    return lines
 
 
 def _wire(one: Explained) -> dict[str, Any]:
