@@ -299,7 +299,8 @@ def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) ->
         # It is as small as one line needs.
         assert (width - 20) / len(said) >= 5
     else:
-        lines = textwrap.wrap(said, int(width / (0.5 * size)))
+        # As wide as letters of this weight are in Inter, in which Grafana sets them.
+        lines = textwrap.wrap(said, int(width / (0.6 * size)))
         assert 1.2 * size * len(lines) <= height
 
 

@@ -38,7 +38,7 @@ OF_A_SEARCH = (
     "Of a search (saturation) it is the middle between the rate that was met and the one that was "
     "missed."
 )
-_NOT_TOLD_SHORT = "run gone or not among the newest 50, or operator not scraped"
+_NOT_TOLD_SHORT = "run gone or not among newest 50, or operator not scraped"
 """In a small panel."""
 _TEXT = 14
 """Pixels of letters there: of a size of its own a sentence shrinks until it fits into one line."""
