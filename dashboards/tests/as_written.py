@@ -123,14 +123,19 @@ SECONDS_OF_TRIALS = [
 ]
 
 
-def rules_of(name: str, key: str) -> list[tuple[re.Pattern[str], Any]]:
-    """Return the rules that set a property of lines of a panel: of which names, and to what."""
-    return [
-        (re.compile(rule["matcher"]["options"].strip("/")), entry["value"])
-        for rule in PANELS[name]["fieldConfig"]["overrides"]
-        for entry in rule["properties"]
-        if entry["id"] == key
-    ]
+def look_of(name: str, line: str) -> dict[str, Any]:
+    """Return what the rules of a panel give a line that is called so at first, by property.
+
+    As in Grafana (`applyFieldOverrides` of its data package) a rule that gives it another name
+    hides the first one from the rules after it.
+    """
+    found: dict[str, Any] = {}
+    for rule in PANELS[name]["fieldConfig"]["overrides"]:
+        assert rule["matcher"]["id"] == "byRegexp"
+        if re.search(rule["matcher"]["options"].strip("/"), line):
+            found |= {entry["id"]: entry["value"] for entry in rule["properties"]}
+            line = found.get("displayName", line)
+    return found
 
 
 def at_first(server: str, position: object, rank: object = "undefined") -> str:

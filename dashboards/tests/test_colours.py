@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from as_written import PANELS, SIDE_BY_SIDE, at_first, metric_names, rules_of
+from as_written import PANELS, SIDE_BY_SIDE, at_first, look_of, metric_names
 from laptime.api.causes import Cause
 from laptime.report.html.palette import LIGHT_SERVERS
 
@@ -204,11 +204,9 @@ def test_points_of_one_colour_differ_in_all_grafanas_that_draw_them(name: str) -
     keys = ("custom.pointSize.fixed", "custom.pointShape", "custom.fillOpacity")
     looks = {}
     for place in range(1, 34):
-        line = at_first("some", place)
-        looks[place] = [
-            [value for rule, value in rules_of(name, key) if rule.search(line)] for key in keys
-        ]
-    assert looks[1] == [[], [], []]
+        look = look_of(name, at_first("some", place))
+        looks[place] = [look.get(key) for key in keys]
+    assert looks[1] == [None, None, None]
     for colour in range(1, len(SERVER_COLORS) + 1):
         same = [looks[place] for place in range(colour, 34, len(SERVER_COLORS))]
         sizes = [one[0] for one in same]

@@ -13,7 +13,7 @@ from as_written import (
     SECONDS_OF_TRIALS,
     SIDE_BY_SIDE,
     at_first,
-    rules_of,
+    look_of,
 )
 
 from laptime_dashboards.intervals import MOST_LINES
@@ -163,7 +163,7 @@ def test_an_xy_chart_says_in_its_description_why_it_may_be_empty(name: str) -> N
 
 @pytest.mark.parametrize("name", XY_CHARTS)
 def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: str) -> None:
-    form, *of_some = (
+    *of_some, form = (
         entry["value"]
         for rule in XY_CHARTS[name]["fieldConfig"]["overrides"]
         for entry in rule["properties"]
@@ -200,8 +200,7 @@ def named_as(name: str, *lines: dict[str, str]) -> list[str]:
     """
 
     def form(position: object) -> str:
-        line = at_first("some", position)
-        return str([one for rule, one in rules_of(name, "displayName") if rule.search(line)][-1])
+        return str(look_of(name, at_first("some", position))["displayName"])
 
     assert set(re.findall(r"labels\.(\w+)", form(1))) == set(lines[0])
     names = []
@@ -252,34 +251,27 @@ def test_the_picture_of_factors_has_a_line_at_1() -> None:
     assert expr.startswith("label_replace(max by (load, place) (laptime_result_state{")
     assert ") and on (load) laptime_result_factor{" in expr
     assert expr.endswith(', "server", "=1", "", "")')
-    line = at_first("=1", "undefined")
-    last = {}
-    for key in ("custom.pointSize.fixed", "custom.hideFrom", "color", "custom.lineStyle"):
-        found = [value for rule, value in rules_of(name, key) if rule.search(line)]
-        last[key] = found[-1]
+    last = look_of(name, at_first("=1", "undefined"))
     # Where one row is drawn it is a point, which lines alone would not show.
     assert PANELS[name]["fieldConfig"]["defaults"]["custom"]["show"] == "points+lines"
-    assert rules_of(name, "custom.show") == []
+    assert "custom.show" not in last
     # Smaller than those of servers.
     assert 0 < last["custom.pointSize.fixed"] < 5
     assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
     assert last["color"]["fixedColor"] not in SERVER_COLORS
     assert last["custom.lineStyle"]["fill"] == "dash"
-    assert not any(
-        rule.search(at_first("one", 1)) for rule, _ in rules_of(name, "custom.pointSize.fixed")
-    )
+    assert "custom.pointSize.fixed" not in look_of(name, at_first("one", 1))
     assert "The broken line (of one row alone a grey point) is at 1" in PANELS[name]["description"]
 
 
 def test_servers_that_share_a_rank_say_so_in_the_picture_of_factors() -> None:
     name = "laptime-run: Factor against the baseline"
-    rules = rules_of(name, "displayName")
-
-    def named(line: str) -> str:
-        return str([value for rule, value in rules if rule.search(line)][-1])
-
-    alone, tied = named(at_first("one", 1)), named(at_first("one", 1, 2))
-    assert tied == alone.replace("labels.server}", "labels.server}(=${__field.labels.rank})")
+    alone, tied = (look_of(name, at_first("one", 1, rank)) for rank in ("undefined", 2))
+    # And look as all others do.
+    assert {**tied, "displayName": alone["displayName"]} == alone
+    assert tied["displayName"] == alone["displayName"].replace(
+        "labels.server}", "labels.server}(=${__field.labels.rank})"
+    )
     (split,) = (
         one["options"]["fields"]
         for one in PANELS[name]["transformations"]
@@ -406,17 +398,12 @@ def test_the_factors_of_several_runs_have_a_point_at_1_beside_each(uid: str) -> 
     # Neither a bound of the row nor a place of a server, so it is a line of its own. The place of a
     # server that is in no spec is 0.
     assert expr.endswith(f', "bound", "=1", "", ""), "position", "{AT_ONE}", "", "")')
-    line = at_first("one", AT_ONE)
-    last = {}
-    for key in ("custom.pointSize.fixed", "custom.hideFrom", "color"):
-        found = [value for rule, value in rules_of(name, key) if rule.search(line)]
-        last[key] = found[-1]
+    last = look_of(name, at_first("one", AT_ONE))
     assert 0 < last["custom.pointSize.fixed"] < 5
     assert (last["custom.hideFrom"]["viz"], last["custom.hideFrom"]["legend"]) == (False, True)
     assert last["color"]["fixedColor"] not in SERVER_COLORS
     for place in (0, 1, 10):
-        of_a_server = at_first("one", place)
-        assert not any(rule.search(of_a_server) for rule, _ in rules_of(name, "custom.hideFrom"))
+        assert "custom.hideFrom" not in look_of(name, at_first("one", place))
     assert "The grey points are at 1" in PANELS[name]["description"]
     # A rank is of one run: beside the rows of others it would say that they are not told apart.
     assert "rank" not in "".join(one["expr"] for one in PANELS[name]["targets"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.builders import xychart
@@ -127,25 +127,37 @@ def intervals(
         # A rank is one among the servers of a run: beside those of others it would say too much.
         more = [_one_in_each(series, rows)] if rows.several else [_at_one(series), _shared_ranks()]
     panel = lines(
-        title, description, series, "bound", name, unit, no_data, rows, most=most, more=more
+        title,
+        description,
+        series,
+        "bound",
+        name,
+        unit,
+        no_data,
+        rows,
+        most=most,
+        more=more,
+        looks=_looks_of_compared(rows) if compared else {},
     )
-    if compared:
-        broken = {"fill": "dash", "dash": [4, 4]}
-        # Of one row a line is nothing: a point, smaller than that of the baseline's own figure.
-        line = {"custom.pointSize.fixed": 2, "custom.lineWidth": 1, "custom.lineStyle": broken}
-        grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
-        unlisted = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
-        properties = [of_field(key, one) for key, one in {**line, **grey, **unlisted}.items()]
-        if rows.several:
-            properties.append(of_field("displayName", rows.called_at_one))
-        ones = f'{"position" if rows.several else "server"}="{_ONE}"'
-        panel.override_by_regexp(f"/^Place .*{ones}/", properties)
-        # Of a server that shares none the label is not a number.
-        if not rows.several:
-            panel.override_by_regexp(
-                r'/^Place .*rank="\d/', [of_field("displayName", _SHARING_A_RANK)]
-            )
     return panel if decimals is None else panel.decimals(decimals)
+
+
+def _looks_of_compared(rows: Rows) -> dict[str, list[dashboard_models.DynamicConfigValue]]:
+    """Return how what is at 1 looks, and what servers of one run that share a rank are called."""
+    broken = {"fill": "dash", "dash": [4, 4]}
+    # Of one row a line is nothing: a point, smaller than that of the baseline's own figure.
+    line = {"custom.pointSize.fixed": 2, "custom.lineWidth": 1, "custom.lineStyle": broken}
+    grey = {"color": {"mode": "fixed", "fixedColor": "#7d8590"}}
+    unlisted = {"custom.hideFrom": {"viz": False, "legend": True, "tooltip": False}}
+    at_one = [of_field(key, one) for key, one in {**line, **grey, **unlisted}.items()]
+    if rows.several:
+        called = of_field("displayName", rows.called_at_one)
+        return {f'/^Place .*position="{_ONE}"/': [*at_one, called]}
+    return {
+        f'/^Place .*server="{_ONE}"/': at_one,
+        # Of a server that shares none the label is not a number.
+        r'/^Place .*rank="\d/': [of_field("displayName", _SHARING_A_RANK)],
+    }
 
 
 def _at_one(series: str) -> str:
@@ -206,12 +218,14 @@ def lines(
     scale: str = "",
     most: str = "",
     more: Sequence[str] = (),
+    looks: Mapping[str, list[dashboard_models.DynamicConfigValue]] | None = None,
 ) -> xychart.Panel:
     """Return a picture with a line for each row, one below the other, through its points.
 
     `point` is the label that tells the points of a row apart; a hovering mouse shows it. What
     is above `most` is drawn there, and the mouse shows what it is. Of two queries in `more` the
-    first brings other points, the second more labels of servers.
+    first brings other points, the second more labels of servers. `looks` has what some lines have
+    for themselves, by a regular expression for the name that a line has at first.
     """
     known = rows.by if rows.several else f"{rows.by}, position, place"
     values = f"max by ({known}, {point}) ({series}){rows.among}"
@@ -266,8 +280,11 @@ def lines(
     in_server_colors(panel, {}, place='^Place .*position="PLACE"', points=True)
     for field in (name, point, "Exact"):
         panel.override_by_regexp(f"/^{re.escape(field)}/", [of_field("displayName", field)])
-    hidden = of_field("custom.axisPlacement", "hidden")
-    panel.override_by_regexp("/^Place/", [of_field("displayName", rows.called), hidden])
+    panel.override_by_regexp("/^Place/", [of_field("custom.axisPlacement", "hidden")])
+    # Last comes what all others are called: no rule after it finds a line by its first name.
+    called = [of_field("displayName", rows.called)]
+    for first_name, properties in {**(looks or {}), "/^Place/": called}.items():
+        panel.override_by_regexp(first_name, properties)
     return panel
 
 
