@@ -332,6 +332,8 @@ def test_several_runs_are_drawn_as_one_is(name: str) -> None:
     # Names stand in the order of the lines, and there is room for them.
     assert panel["options"]["legend"]["placement"] == "right"
     assert "Look for a server whose lines of two runs lie apart" in panel["description"]
+    # The last one has the place 0, and Grafana would let the axis end there.
+    assert look_of(name, at_first("one", 1))["custom.axisSoftMin"] < 0
 
 
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)

@@ -280,7 +280,9 @@ def lines(
     in_server_colors(panel, {}, place='^Place .*position="PLACE"', points=True)
     for field in (name, point, "Exact"):
         panel.override_by_regexp(f"/^{re.escape(field)}/", [of_field("displayName", field)])
-    panel.override_by_regexp("/^Place/", [of_field("custom.axisPlacement", "hidden")])
+    # Of several runs places begin with 0, where the axis would end and the last line be cut.
+    below = [of_field("custom.axisSoftMin", -0.5)] if rows.several else []
+    panel.override_by_regexp("/^Place/", [of_field("custom.axisPlacement", "hidden"), *below])
     # Last comes what all others are called: no rule after it finds a line by its first name.
     called = [of_field("displayName", rows.called)]
     for first_name, properties in {**(looks or {}), "/^Place/": called}.items():

@@ -215,7 +215,7 @@ def limits() -> table.Panel:
                 "Suspected cause",
                 label="cause",
                 # Grafana makes rows as high as the values need, and not their words.
-                width=205,
+                width=208,
                 more={"mappings": words(CAUSES)},
             ),
             Column("Evidence", label="evidence"),

@@ -119,7 +119,7 @@ def trials() -> table.Panel:
                 width=80,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Started", expr=f"1000 * {started}", unit="dateTimeAsIso", width=160),
+            Column("Started", expr=f"1000 * {started}", unit="dateTimeAsIso", width=162),
             Column("Length", expr=f"{finished} - {started}", unit="s", decimals=1, width=70),
             Column(
                 "Requests/s",

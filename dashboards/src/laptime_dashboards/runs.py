@@ -122,8 +122,8 @@ def all_runs() -> table.Panel:
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
             Column("Run", label="run", width=120, more=link),
-            Column("Namespace", label="namespace", width=85),
-            Column("State", label="state", width=85, more=coloured_words(STATES)),
+            Column("Namespace", label="namespace", width=95),
+            Column("State", label="state", width=93, more=coloured_words(STATES)),
             Column(
                 "Validity",
                 label="validity",
@@ -155,7 +155,7 @@ def all_runs() -> table.Panel:
                 width=75,
             ),
             Column("Scenario", label="scenario", width=75),
-            Column("Created", expr=f"1000 * {CREATED}", unit="time:YYYY-MM-DD HH:mm", width=125),
+            Column("Created", expr=f"1000 * {CREATED}", unit="time:MM-DD HH:mm", width=99),
             Column(
                 "Until",
                 # A little later than its end: the operator has told of the end by then, also where

@@ -38,7 +38,8 @@ def history() -> table.Panel:
         _NONE,
         [
             *interval_columns(_SERVER),
-            Column("Created", expr=created(_SERVER), unit="time:YYYY-MM-DD HH:mm", width=125),
+            # Without the year, which would leave no room for the names of runs; so in Runs.
+            Column("Created", expr=created(_SERVER), unit="time:MM-DD HH:mm", width=99),
         ],
         height=14,
     ).sort_by([sorted_by("Created", newest_first=True), sorted_by("Server")])
