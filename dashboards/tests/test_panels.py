@@ -479,6 +479,14 @@ def test_the_documents_say_how_many_series_runs_may_take_at_most() -> None:
     )
 
 
+def test_servers_of_one_rank_need_not_be_a_tie() -> None:
+    """As those that surely differ by less than is worth knowing (`analysis.deciding.ties`)."""
+    panel = PANELS["laptime-run: Ties"]
+    text = panel["fieldConfig"]["defaults"]["noValue"]
+    assert "told apart or surely as good as alike, nobody knows their noise" in text
+    assert "less than is worth knowing are none, though they share a rank" in panel["description"]
+
+
 def test_both_trials_of_a_duet_are_in_its_state() -> None:
     """A panel of figures that reduces takes one of each query."""
     panel = PANELS["laptime-run: State"]

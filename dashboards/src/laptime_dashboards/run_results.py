@@ -69,8 +69,10 @@ def ties() -> table.Panel:
     return rows(
         "Ties",
         "Servers that a load does not tell apart when the run is over, and about how many "
-        "repetitions more would do it, by the noise of this run: at most 20, the cheapest.",
-        "no tie is known: all servers are told apart, the run is not over, "
+        "repetitions more would do it, by the noise of this run: at most 20, the cheapest. Two "
+        "that surely differ by less than is worth knowing are none, though they share a rank.",
+        "no tie is known: all servers are told apart or surely as good as alike, nobody knows "
+        "their noise, the run is not over, "
         f"{not_told('the 200 ties')}",
         [
             Column("Load", label="load", width=90),
