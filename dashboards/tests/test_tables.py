@@ -90,6 +90,21 @@ def test_a_cause_that_no_experiment_has_proved_is_called_suspected() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_would_be_empty_in_newer_grafanas_says_why_in_its_description(
+    name: str,
+) -> None:
+    """They show the text for no data where there are no columns, and queries that are joined leave
+    theirs without any row."""
+    panel = TABLES[name]
+    done = [one["id"] for one in panel["transformations"]]
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    left = [one for one in organize["options"]["renameByName"] if one.startswith("Value #")]
+    reason = panel["fieldConfig"]["defaults"]["noValue"].removeprefix("No data: ")
+    told = panel["description"].endswith(f" Where it has no rows: {reason}.")
+    assert told == ("merge" in done and bool(left))
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_no_cell_of_a_table_is_cut(name: str) -> None:
     """Names are as long as people make them, and wrapped; words with a colour are known."""
     panel = TABLES[name]

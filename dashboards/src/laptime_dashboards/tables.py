@@ -65,6 +65,10 @@ def rows(
     One without a title is not shown.
     All rows with the same labels become one when `joined`.
     """
+    asked = _with_queries(columns)
+    if joined and len(asked) > 1 and any(one.title for one in asked):
+        # Without rows it has columns of values still, and Grafana says nothing then from 12.2 on.
+        description = f"{description} Where it has no rows: {no_data}."
     panel = (
         table.Panel()
         .title(title)
@@ -79,10 +83,10 @@ def rows(
     )
     names: dict[str, str] = {}
     hidden: dict[str, bool] = {"Time": True}
-    for letter, column in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", _with_queries(columns), strict=False):
+    for letter, column in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", asked, strict=False):
         assert column.expr is not None
         panel.with_target(newest(column.expr, ref=letter))
-        field = f"Value #{letter}" if joined and len(_with_queries(columns)) > 1 else "Value"
+        field = f"Value #{letter}" if joined and len(asked) > 1 else "Value"
         if column.title:
             names[field] = column.title
         else:
