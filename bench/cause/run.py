@@ -63,7 +63,13 @@ SUBJECT = (
     *MEASURING,
     *(
         f"operator/src/laptime/{name}"
-        for name in ("analysis", "cli/experiments.py", "cli/explain_command.py")
+        for name in (
+            "analysis",
+            "cli/experiments.py",
+            "cli/explain_command.py",
+            "cli/explain_findings.py",
+            "cli/explain_plan.py",
+        )
     ),
     *(f"images/{name}" for name in ("reference", "upstream", "servers/go-nethttp")),
     *("bench/cause", *NOT_MEASURING),

@@ -68,7 +68,7 @@ def test_each_path_of_a_subject_is_one(subject: tuple[str, ...]) -> None:
 
 
 def test_what_explain_tries_is_of_what_explains() -> None:
-    tried = {"cli/experiments.py", "cli/explain_command.py", "analysis/explained.py"}
+    tried = {"cli/experiments.py", "cli/explain_plan.py", "analysis/explained.py"}
     assert {f"operator/src/laptime/{name}" for name in tried} <= files_of(cause.run.SUBJECT)
 
 

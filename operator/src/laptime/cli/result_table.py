@@ -44,7 +44,7 @@ def result_lines(
     A table that would not fit on the console's lines is set more closely.
     """
     status = run.status
-    yield _headline(run)
+    yield headline(run)
     rows = status.results or []
     for load in dict.fromkeys(row.load for row in rows):
         of_load = [row for row in rows if row.load == load]
@@ -79,7 +79,8 @@ def result_lines(
         )
 
 
-def _headline(run: Run) -> Text:
+def headline(run: Run) -> Text:
+    """Return how a run stands, and its verdict or why it ended so."""
     status = run.status
     succeeded = status.condition("Succeeded")
     style, said = "bold", status.verdict
