@@ -32,7 +32,9 @@ def explain(
     name: Name,
     server: Annotated[
         str | None,
-        typer.Option("--server", help="The server; needed where there are several."),
+        typer.Option(
+            "--server", help="This server alone; without it each one, one after the other."
+        ),
     ] = None,
     more: Annotated[
         list[Resource] | None,
@@ -51,11 +53,13 @@ def explain(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Try what limited a server of a run: measure it beside itself with more of one resource.
+    """Try what limited the servers of a run: measure each beside itself with more of one resource.
 
-    It is a run of its own, RUN-SERVER-explain. A cause is confirmed where more of it makes the
-    server at least 5 % faster for sure, and refuted where it does not.
+    For each server it is a run of its own, RUN-SERVER-explain, one after the other; those that are
+    there already are shown. A cause is confirmed where more of it makes the server at least 5 %
+    faster for sure, and refuted where it does not.
     """
+    from laptime.cli.explain_every import EveryServer
     from laptime.cli.explain_plan import Asked
 
     cluster = connect(kubeconfig, context)
@@ -64,7 +68,7 @@ def explain(
     asked = Asked(more or [], repetitions, again)
     servers = [one.name for one in spec.servers if one.name != spec.control_name]
     if server is None and len(servers) > 1:
-        raise Mistake(f"Which server? Write --server with one of {', '.join(servers)}")
+        raise typer.Exit(EveryServer(cluster, run, spec, asked, output).explain(servers))
     raise typer.Exit(_explain_one(cluster, run, spec, server or servers[0], asked, output))
 
 
