@@ -1,7 +1,7 @@
 """How often a server that is 3 % faster is found where a run makes as many repetitions as it may.
 
-By noise as it was measured, all of it, since nothing was chosen by this: of the published runs its
-size, and of the runs of like servers (bench/alike) its shape as well.
+By noise as it was measured, both halves of it, since nothing was chosen by this: of the published
+runs its size, and of the runs of two to six like servers (bench/alike) its shape as well.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ shape, so it is drawn from what was left over of their trials.
 
 Which half a table or run belongs to was fixed before any rule was tried on them: the one that is
 chosen by has the tables whose run and load, and the runs whose begin, have an even CRC-32.
+
+Runs of thirteen like servers came when all was chosen, and are drawn from by themselves. By what
+rule they enter was written down before (docs/statistics.md).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from laptime.analysis.distributions import student_quantile
 DATA = Path(__file__).parent / "data" / "measured.json"
 UNTIL = 1795795800.0
 """Unix time: the journal grows, and what is drawn from it stays."""
+UNTIL_OF_THIRTEEN = 1796054400.0
 JOURNAL = Path(__file__).parents[1] / "alike" / "journal.jsonl"
 Array = NDArray[np.float64]
 _LEAST_OWN = 0.1
@@ -52,21 +56,23 @@ def halves() -> tuple[list[list[float]], list[list[float]]]:
     return found
 
 
-def left_over(*only: str) -> tuple[list[Array], list[Array]]:
+def left_over(*only: str, thirteen: bool = False) -> tuple[list[Array], list[Array]]:
     """Return what is left over of the trials of each run of like servers: to choose by, held out.
 
     One array for each figure of each run (all of FIGURES, or `only` some), repetitions by servers,
     in logarithms: without what a server has on average and what a repetition did to all, and as
-    large as it was before these were taken out. Runs that lost a trial are left out.
+    large as it was before these were taken out. Runs that lost a trial are left out. With
+    `thirteen` it is that of the runs of thirteen servers, else that of all other kinds.
     """
+    until = UNTIL_OF_THIRTEEN if thirteen else UNTIL
     found: tuple[list[Array], list[Array]] = ([], [])
     for line in JOURNAL.read_text().splitlines():
         run = json.loads(line)
-        if run["lost"] or run["began"] > UNTIL:
+        kind = run.get("kind", "four")
+        if run["lost"] or run["began"] > until or (kind == "thirteen") != thirteen:
             continue
         half = found[zlib.crc32(f"{run['began']}".encode()) % 2]
-        of_kind = KINDS[run.get("kind", "four")].figures
-        figures = [name for name in only or FIGURES if name in of_kind]
+        figures = [name for name in only or FIGURES if name in KINDS[kind].figures]
         half += [_left_over(np.log(np.array([*run[name].values()]).T)) for name in figures]
     return found
 

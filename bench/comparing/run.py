@@ -14,13 +14,14 @@ by 3 % in the most repetitions that a run makes by itself (longest.py).
 A machine that drifts does so to trials in the order that the operator plans; other orders are
 beside it in orders.py. Some of what a machine does is felt unlike: a server takes half of it and
 another one twice. Noise as measured has the size of that of published runs, and what was left
-over of runs of like servers has its shape as well. Both are drawn from the half of the measured
-runs that the rule was chosen by; --held-out draws them from the other one. Everything has a fixed
-seed.
+over of runs of like servers has its shape as well; that of thirteen servers is drawn by itself.
+All are drawn from the half of the measured runs that the rule was chosen by; --held-out draws them
+from the other one, and what they came to is printed once more with its interval. Everything has a
+fixed seed.
 
 Exits with 1 when `ours` misses a goal; goals, and what counts as reaching them, were set before the
 candidates were compared. A case that misses one is drawn again, with other seeds and ten times as
-many runs, and missed is what misses there as well: of some 700 counts that are judged some are off
+many runs, and missed is what misses there as well: of some 770 counts that are judged some are off
 by chance.
 """
 
@@ -29,7 +30,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import longest
@@ -37,13 +38,15 @@ import numpy as np
 from candidates import RULES, Array
 from measured_noise import halves, left_over
 from noise import DRIFTS, FELT_UNLIKE, MADE_UP, as_left_over, as_measured, made_up
-from outcomes import GOAL_COVERAGE, GOAL_FALSE, Outcome, outcome
+from outcomes import GOAL_COVERAGE, GOAL_FALSE, Outcome, outcome, wilson
 
 SERVERS = (2, 4, 6, 13)
 REPETITIONS = (3, 5, 10)
 MEASURED = "measured"
 LEFT_OVER = "left over"
-NOISES = (*MADE_UP, MEASURED, *DRIFTS, LEFT_OVER, *FELT_UNLIKE)
+OF_THIRTEEN = "left over of thirteen"
+NOISES = (*MADE_UP, MEASURED, *DRIFTS, LEFT_OVER, *FELT_UNLIKE, OF_THIRTEEN)
+"""Its seed is the place of a noise: a new one stands last."""
 FACTORS = (1.05, 1.5, 4.0)
 """So many times as fast as the first server is the last one, and the others lie between evenly."""
 FACTOR_NOISES = ("equal", "half noisy", MEASURED)
@@ -65,8 +68,8 @@ class Measured:
 
     deviations: Sequence[Sequence[float]]
     """Of the servers of each load."""
-    left_over: Sequence[Array]
-    """Of the trials of each figure of each run of like servers."""
+    left_over: Mapping[str, Sequence[Array]]
+    """Of the trials of each figure of each run of like servers, by the name of the noise."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,8 @@ class Case:
         shape = (rounds, self.repetitions, self.servers)
         if self.noise == MEASURED:
             noise = as_measured(measured.deviations, shape, dice)
-        elif self.noise == LEFT_OVER:
-            noise = as_left_over(measured.left_over, shape, dice)
+        elif self.noise in measured.left_over:
+            noise = as_left_over(measured.left_over[self.noise], shape, dice)
         else:
             noise = made_up(self.noise, shape, dice)
         return noise + self.truth
@@ -143,13 +146,15 @@ def main() -> int:
     args = parser.parse_args()
     rules = list(dict.fromkeys([*(args.only or RULES)]))
     half = 1 if args.held_out else 0
-    measured = Measured(halves()[half], left_over()[half])
+    of_like = {LEFT_OVER: left_over()[half], OF_THIRTEEN: left_over(thirteen=True)[half]}
+    measured = Measured(halves()[half], of_like)
     shapes = [(k, n) for k in SERVERS for n in REPETITIONS]
     if args.shapes:
         shapes = [(int(k), int(n)) for k, n in (one.split("x") for one in args.shapes.split(","))]
     print(
         f"{args.rounds} runs each; noise of {len(measured.deviations)} measured loads, and "
-        f"what was left over of {len(measured.left_over)} figures of runs of like servers"
+        f"what was left over of {len(of_like[LEFT_OVER])} figures of runs of like servers, "
+        f"and of {len(of_like[OF_THIRTEEN])} of thirteen"
     )
     of_ours: dict[Case, Outcome] = {}
     for servers, repetitions in shapes:
@@ -176,7 +181,37 @@ def main() -> int:
             cells.append("; ".join(" ".join(f"{one:.0%}" for one in of_one) for of_one in shares))
             print(f"| {rule} | {' | '.join(cells)} |", flush=True)
     print("", *longest.table(args.rounds, sorted({servers for servers, _ in shapes})), sep="\n")
+    print("", *of_measured(of_ours), sep="\n")
     return _goals(of_ours, args.rounds, measured)
+
+
+def of_measured(found: Mapping[Case, Outcome]) -> Iterator[str]:
+    """Yield what `ours` came to by noise as it was measured: a table, and a line for each noise."""
+    low, high = GOAL_COVERAGE
+    shapes = dict.fromkeys((case.servers, case.repetitions) for case in found)
+    by_noise = {
+        noise: [found[Case(*shape, noise)] for shape in shapes]
+        for noise in (MEASURED, LEFT_OVER, OF_THIRTEEN)
+    }
+    yield "ours, runs with any false difference (95 % interval), coverage of factors"
+    yield f"| servers x repetitions | {' | '.join(by_noise)} |"
+    yield "|---" * (len(by_noise) + 1) + "|"
+    for (servers, repetitions), of_shape in zip(
+        shapes, zip(*by_noise.values(), strict=True), strict=True
+    ):
+        cells = []
+        for one in of_shape:
+            least, most = wilson(one.false, one.rounds)
+            cells.append(f"{one.false:.1%} ({least:.1%} to {most:.1%}), {one.coverage:.1%}")
+        yield f"| {servers} x {repetitions} | {' | '.join(cells)} |"
+    for noise, of_noise in by_noise.items():
+        false = sum(one.false <= GOAL_FALSE for one in of_noise)
+        within = sum(low <= one.coverage <= high for one in of_noise)
+        above = sum(one.coverage > high for one in of_noise)
+        yield (
+            f"{noise}: false in at most {GOAL_FALSE:.0%} of runs in {false} of {len(of_noise)} "
+            f"cases; coverage within {low:.0%} to {high:.1%} in {within}, above in {above}"
+        )
 
 
 def _again(case: Case, rounds: int, measured: Measured) -> Outcome:

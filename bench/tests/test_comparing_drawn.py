@@ -14,7 +14,7 @@ from outcomes import outcome
 
 from laptime.analysis.comparing import Comparison
 
-NOTHING = Measured([], [])
+NOTHING = Measured([], {})
 
 
 @pytest.mark.parametrize("factor", [1.0, *FACTORS, 40.0])
