@@ -73,11 +73,12 @@ def left_over(*only: str, thirteen: bool = False) -> tuple[list[Array], list[Arr
             continue
         half = found[zlib.crc32(f"{run['began']}".encode()) % 2]
         figures = [name for name in only or FIGURES if name in KINDS[kind].figures]
-        half += [_left_over(np.log(np.array([*run[name].values()]).T)) for name in figures]
+        half += [left_over_of(np.log(np.array([*run[name].values()]).T)) for name in figures]
     return found
 
 
-def _left_over(logs: Array) -> Array:
+def left_over_of(logs: Array) -> Array:
+    """Return what is left over of one figure of a run: repetitions by servers, in logarithms."""
     repetitions, servers = logs.shape
     rest: Array = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
     return rest * math.sqrt(logs.size / ((repetitions - 1) * (servers - 1)))

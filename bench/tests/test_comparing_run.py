@@ -8,9 +8,11 @@ from pathlib import Path
 import measured_noise
 import numpy as np
 import pytest
+from candidates import ours
 from comparing.run import LEFT_OVER, NOISES, OF_THIRTEEN, Case, Measured, of_measured
 from measured_noise import JOURNAL, left_over
-from outcomes import Outcome
+from noise import as_left_over
+from outcomes import Outcome, outcome
 
 
 def test_thirteen_servers_have_halves_of_their_own() -> None:
@@ -45,6 +47,21 @@ def test_a_noise_that_was_left_over_is_of_its_own_runs() -> None:
     for name, size in sizes.items():
         y = Case(4, 5, name).runs(200, measured)
         assert y.std() == pytest.approx(size, rel=0.3)
+
+
+def test_like_noise_comes_out_unlike_where_it_is_drawn_from_runs_of_few_repetitions() -> None:
+    dice = np.random.default_rng(13)
+    found = {}
+    for repetitions in (3, 10):
+        rest = [
+            measured_noise.left_over_of(0.05 * dice.standard_normal((repetitions, 13)))
+            for _ in range(200)
+        ]
+        said = ours(as_left_over(rest, (4000, 5, 13), dice))
+        found[repetitions] = outcome(said, said, 13)
+    # What docs/statistics.md says of it.
+    assert found[3].too_many
+    assert found[10].false < 0.045
 
 
 def test_the_seeds_of_what_was_printed_stay() -> None:
