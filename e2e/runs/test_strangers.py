@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laptime.manifests.context import content_hash, known_as
+from laptime.manifests.objects import content_hash, known_as
 from laptime.report.archive import stored_in
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest

@@ -10,7 +10,8 @@ from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 
-from laptime.manifests.context import DOMAIN, ImageSet, Manifest, Network
+from laptime.manifests.context import DOMAIN, ImageSet, Network
+from laptime.manifests.objects import Manifest
 from laptime.measure.prometheus_access import PrometheusAccess
 from laptime.reconcile.history import HistoryLimits
 from laptime.reconcile.placements import Placements

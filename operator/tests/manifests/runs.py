@@ -11,10 +11,11 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
 from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_config_maps
 from laptime.manifests.asking import asking_job
-from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, Target
+from laptime.manifests.context import ImageSet, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.node_path import path_generator_job, path_server_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pgbouncer import console_address
 from laptime.manifests.placement import Placement
 from laptime.manifests.profiler import profile_job

@@ -8,7 +8,8 @@ import pytest
 
 from laptime.api.server import Server
 from laptime.manifests.asking import asking_job
-from laptime.manifests.context import Manifest, PullPolicy
+from laptime.manifests.context import PullPolicy
+from laptime.manifests.objects import Manifest
 from laptime.manifests.server import server_deployment
 from tests.manifests.runs import IMAGES, context
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from laptime.api.storage import STORED_VERSION, USUAL_VERSION
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import trial_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pgbouncer import pgbouncer_config
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.server import server_deployment

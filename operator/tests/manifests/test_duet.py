@@ -9,9 +9,10 @@ import pytest
 
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.storage import DUET_VERSION, PLACED_VERSION, USUAL_VERSION
-from laptime.manifests.context import LEADS_LABEL, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.meeting import meeting_objects
+from laptime.manifests.objects import LEADS_LABEL
 from laptime.manifests.placement import Placement
 from laptime.manifests.server import server_deployment
 from laptime.plan import Places, Trial, plan_trials

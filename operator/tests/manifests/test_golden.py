@@ -16,9 +16,9 @@ import yaml
 
 from laptime.api.loads import ClosedLoad
 from laptime.manifests.asking import asking_job
-from laptime.manifests.context import Manifest
 from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.node_path import path_generator_job, path_server_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.target import reach_policy

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.haproxy import haproxy_config
+from laptime.manifests.objects import Manifest
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.server import profile_port, server_deployment, server_service
 from laptime.manifests.tiers import target_url, tier_objects

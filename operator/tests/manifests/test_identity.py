@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.spec import MAX_RUN_NAME_LENGTH
-from laptime.manifests.context import UID_LABEL, content_hash, otherwise_named
+from laptime.manifests.objects import UID_LABEL, content_hash, otherwise_named
 from laptime.manifests.server import server_deployment
 from laptime.manifests.tiers import tier_objects
 from tests.manifests.runs import IMAGES, SPECS, UID, context, objects, pod_specs

@@ -12,9 +12,10 @@ import pytest
 from laptime.api.loads import Load, ThinkTime
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Check, Request, Scenario, scenarios
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.kept_scripts import kept_script_name
+from laptime.manifests.objects import Manifest
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.schema_query import SCHEMA_QUERY
 from laptime.manifests.secret import secret_name

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from laptime.manifests.context import Manifest, Network
+from laptime.manifests.context import Network
 from laptime.manifests.network import network_policy
+from laptime.manifests.objects import Manifest
 from laptime.manifests.target import reach_policy
 from tests.manifests.runs import NETWORK, SPECS, context, objects, pod_specs
 

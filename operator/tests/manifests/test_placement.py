@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from laptime.api.placement import Nodes
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import trial_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.server import server_deployment
 from laptime.manifests.side_services import side_service_deployment
 from laptime.manifests.tiers import tier_objects

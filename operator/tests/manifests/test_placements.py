@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from laptime.manifests.context import COMPONENT_LABEL, Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import COMPONENT_LABEL, Component, Manifest
 from laptime.manifests.placement import PlacedPart, Placement, part_of
 from laptime.manifests.server import server_deployment
 from laptime.plan import Places

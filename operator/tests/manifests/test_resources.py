@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from laptime.api.resources import Resources, quantity
-from laptime.manifests.context import Manifest
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pods import helper_resources
 from laptime.reconcile.turns import without_resources
 from tests.manifests.runs import SCENARIOS, SPECS, containers, context, objects, pod_specs

@@ -12,9 +12,10 @@ import pytest
 from laptime.api.server import SECRET_KEY_PREFIX, EnvironmentVariable
 from laptime.api.service import AUTHORIZATION_KEY
 from laptime.cli.generate import catalogue_crd, catalogue_scenario_crd
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.feeders import feeder_objects
 from laptime.manifests.generator import trial_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.secret import secret_name, services_secret_name
 from laptime.manifests.server import server_deployment
 from laptime.manifests.verifier import verify_job

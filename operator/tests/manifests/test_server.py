@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.resources import Resources, quantity
-from laptime.manifests.context import Manifest
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pods import literal, resources
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service

@@ -10,8 +10,9 @@ import pytest
 
 from laptime.api.resources import Resources
 from laptime.api.side_services import SideService, SideVariable
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.network import network_policy
+from laptime.manifests.objects import Manifest
 from laptime.manifests.secret import services_secret, services_secret_name
 from laptime.manifests.server import server_deployment
 from laptime.manifests.side_services import (

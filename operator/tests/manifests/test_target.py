@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import trial_document, trial_job
+from laptime.manifests.objects import Manifest
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import verify_job
 from laptime.plan import Trial

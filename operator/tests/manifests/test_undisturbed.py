@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from laptime.manifests.context import Manifest
+from laptime.manifests.objects import Manifest
 from laptime.manifests.undisturbed import (
     ANNOTATIONS,
     ASKED_ANNOTATION,

@@ -16,7 +16,7 @@ from typing import Any
 
 from laptime.api.answers import CheckedAnswer
 from laptime.api.resources import quantity
-from laptime.manifests.context import PODS_ANNOTATION
+from laptime.manifests.objects import PODS_ANNOTATION
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
 

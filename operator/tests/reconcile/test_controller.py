@@ -17,7 +17,7 @@ from aiohttp import web
 from laptime.analysis.remembered import remembered
 from laptime.api.status import State
 from laptime.kube import connection
-from laptime.manifests.context import COMPONENT_LABEL
+from laptime.manifests.objects import COMPONENT_LABEL
 from laptime.reconcile import controller as controlling
 from laptime.reconcile import observe as observing
 from laptime.reconcile import run_metrics

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from laptime.api.storage import STORED_VERSION, USUAL_VERSION
 from laptime.manifests.archive import is_archive
-from laptime.manifests.context import COMPONENT_LABEL, NAME_ANNOTATION, UID_LABEL
+from laptime.manifests.objects import COMPONENT_LABEL, NAME_ANNOTATION, UID_LABEL
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
 from laptime.measure.kept import archived
 from laptime.reconcile import folding

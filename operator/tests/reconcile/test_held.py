@@ -18,7 +18,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.service import Service
 from laptime.kube import KubeError
 from laptime.list_stream import MOST_BYTES
-from laptime.manifests.context import HASH_ANNOTATION, NAME_ANNOTATION, PODS_ANNOTATION, UID_LABEL
+from laptime.manifests.objects import HASH_ANNOTATION, NAME_ANNOTATION, PODS_ANNOTATION, UID_LABEL
 from laptime.manifests.result import (
     MAX_VALUES,
     PAYLOAD_KEY,

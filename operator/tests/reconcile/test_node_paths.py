@@ -14,8 +14,8 @@ import pytest
 from laptime.api.node_path import MOST_PATHS, NodePath
 from laptime.api.results import TrialResult
 from laptime.api.status import RunStatus, State
-from laptime.manifests.context import Manifest
 from laptime.manifests.node_path import PATH_SECONDS
+from laptime.manifests.objects import Manifest
 from laptime.measure import watched_result
 from laptime.reconcile.actions import Apply, Create, Fold
 from laptime.reconcile.views import ContainerView, PodView, Refusal

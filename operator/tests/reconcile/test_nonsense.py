@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from laptime.api.crd import structural_schema
 from laptime.api.status import RunStatus, State
-from laptime.manifests.context import UID_LABEL
+from laptime.manifests.objects import UID_LABEL
 from laptime.manifests.result import RESULT_KEY
 from laptime.reconcile import worker as module
 from laptime.reconcile.abandon import abandoned

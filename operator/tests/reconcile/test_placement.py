@@ -10,7 +10,7 @@ from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import State
-from laptime.manifests.context import Manifest
+from laptime.manifests.objects import Manifest
 from laptime.measure import on_the_same_nodes
 from laptime.reconcile.views import PodView
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laptime.catalog import Scenario, document_of, scenario_of, scenarios, stored_text
-from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL
+from laptime.manifests.objects import COMPONENT_LABEL, UID_LABEL
 from laptime.manifests.scenario import SCENARIO_KEY, read_scenario
 from laptime.reconcile.turns import Caps, Turns
 

@@ -18,16 +18,10 @@ from laptime.catalog import scenarios
 from laptime.kube import KubeError
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps, joined
-from laptime.manifests.context import (
-    COMPONENT_LABEL,
-    UID_LABEL,
-    Component,
-    Network,
-    RunContext,
-    Target,
-)
+from laptime.manifests.context import Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
+from laptime.manifests.objects import COMPONENT_LABEL, UID_LABEL, Component
 from laptime.manifests.pods import config_map
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import (

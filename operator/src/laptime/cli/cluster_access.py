@@ -39,7 +39,7 @@ from laptime.cli.mistakes import (
 )
 from laptime.cli.runs import Run, parse_run
 from laptime.manifests.archive import ARCHIVE_LABEL, archive_parts
-from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
+from laptime.manifests.objects import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
 from laptime.manifests.result import PAYLOAD_KEY, read_answers, read_profile
 
 if TYPE_CHECKING:

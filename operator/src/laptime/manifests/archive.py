@@ -18,7 +18,8 @@ from typing import Any
 from laptime.api import GROUP
 from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.api.text import shown
-from laptime.manifests.context import RUN_LABEL, Component, Manifest, RunContext, known_as
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import RUN_LABEL, Component, Manifest, known_as
 from laptime.manifests.result import results_name
 
 ARCHIVE_KEY = "archive.xz"

@@ -7,13 +7,14 @@ the kubelet says of the container.
 from __future__ import annotations
 
 from laptime.api.server import Server
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.image_files import (
     FILES_FOLDER,
     Copying,
     copying_containers,
     copying_volumes,
 )
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import helper_resources, pod_spec, ruled
 from laptime.manifests.undisturbed import pod_template
 

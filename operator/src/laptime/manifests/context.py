@@ -1,4 +1,4 @@
-"""What every builder knows: the run, its scenario, the images; and what every object carries.
+"""What every builder knows: the run, its scenario, the images.
 
 The API server has checked the spec already. The context checks again whatever the builders write
 into a configuration file or a name, so that no builder depends on a schema that an administrator
@@ -7,50 +7,36 @@ may have changed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from laptime.api import API_VERSION, GROUP, KIND
+from laptime.api import API_VERSION, KIND
 from laptime.api.images import RunImages, by_its_digest
 from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.api.storage import DUET_VERSION, PLACED_VERSION, STORED_VERSION, USUAL_VERSION
 from laptime.catalog import Scenario
+from laptime.manifests.objects import (
+    COMPONENT_LABEL,
+    HASH_ANNOTATION,
+    LOAD_LABEL,
+    MAX_NAME_LENGTH,
+    PLACEMENT_LABEL,
+    RUN_LABEL,
+    SERVER_LABEL,
+    TRIAL_LABEL,
+    UID_LABEL,
+    Component,
+    Manifest,
+    content_hash,
+)
+from laptime.manifests.placement import Placement
 from laptime.plan import Places
 
-if TYPE_CHECKING:
-    from laptime.manifests.placement import Placement
-
-Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
-
-HASH_ANNOTATION = f"{GROUP}/manifest-hash"
-SECRET_ANNOTATION = f"{GROUP}/names-secret"
-"""On a ConfigMap: the Secret that goes with it is called by its uid."""
-NAME_ANNOTATION = f"{GROUP}/name"
-"""What an object would be called if somebody else's object had not that name already."""
-PODS_ANNOTATION = f"{GROUP}/pods"
-"""On a Job: the pods of server and tiers when it was made, how often each was restarted, and which
-of earlier trials were stuck."""
-RUN_LABEL = f"{GROUP}/run"
-UID_LABEL = f"{GROUP}/run-uid"
-"""Tells the objects of a run from those of a deleted one of the same name."""
-COMPONENT_LABEL = f"{GROUP}/component"
-SERVER_LABEL = f"{GROUP}/server"
-LOAD_LABEL = f"{GROUP}/load"
-TRIAL_LABEL = f"{GROUP}/trial"
-LEADS_LABEL = f"{GROUP}/leads"
-"""On the generators that those of another trial, measured at the same time, meet."""
-PLACEMENT_LABEL = f"{GROUP}/placement"
-
-MAX_NAME_LENGTH = 63
-"""Longest name of a Service, and of a Job whose pods carry its name as a label."""
 
 MAX_MEMBER_LENGTH = 20
 """Longest name of a server or a load."""
@@ -58,36 +44,6 @@ MAX_MEMBER_LENGTH = 20
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
-
-class Component(StrEnum):
-    """The parts of a run, as the component label names them.
-
-    Beside them there are the services of its scenario, each a component of its own.
-    """
-
-    POSTGRES = "postgres"
-    PGBOUNCER = "pgbouncer"
-    HAPROXY = "haproxy"
-    SERVER = "server"
-    GENERATOR = "generator"
-    VERIFIER = "verifier"
-    RESULT = "result"
-    READINGS = "readings"
-    PROFILER = "profiler"
-    PROFILE = "profile"
-    UPSTREAM = "upstream"
-    SQLITE = "sqlite"
-    DELAY = "delay"
-    NETWORK = "network"
-    SCENARIO = "scenario"
-    SCRIPT = "script"
-    FEEDERS = "feeders"
-    SERVICES = "services"
-    ANSWERS = "answers"
-    PATH_SERVER = "path-server"
-    PATH_GENERATOR = "path-generator"
-    ASKER = "asker"
 
 
 @dataclass(frozen=True)
@@ -338,31 +294,6 @@ class RunContext:
         }
         manifest["metadata"]["annotations"] = {HASH_ANNOTATION: content_hash(manifest)}
         return manifest
-
-
-def otherwise_named(manifest: Manifest) -> Manifest:
-    """Return the same object under a name that nobody else has by chance.
-
-    For objects that nothing finds by their name. The annotation still says the name it has in the
-    plan of the run.
-    """
-    metadata = manifest["metadata"]
-    suffix = content_hash([metadata["name"], metadata["labels"][UID_LABEL]])[:8]
-    name = f"{metadata['name'][: MAX_NAME_LENGTH - 9].rstrip('-')}-{suffix}"
-    annotations = {**metadata["annotations"], NAME_ANNOTATION: metadata["name"]}
-    return {**manifest, "metadata": {**metadata, "name": name, "annotations": annotations}}
-
-
-def known_as(metadata: Mapping[str, Any]) -> str:
-    """Return the name by which the run knows an object; it is called so unless that was taken."""
-    name: str = (metadata.get("annotations") or {}).get(NAME_ANNOTATION) or metadata["name"]
-    return name
-
-
-def content_hash(content: Any) -> str:
-    """Return 16 hex digits that stand for JSON-like content, whatever the order of its keys."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _check(what: str, name: str, pattern: re.Pattern[str], longest: int) -> None:

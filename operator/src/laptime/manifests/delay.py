@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from laptime.api.server import Server
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     container,
     deployment,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pods import container, secret_variable
 from laptime.manifests.secret import secret_name
 

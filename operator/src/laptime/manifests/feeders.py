@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from laptime.catalog import Feeder
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import config_map, config_volume
 
 FOLDER = "/feeders"

@@ -14,9 +14,10 @@ from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.script_load import ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
-from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
+from laptime.manifests.objects import LEADS_LABEL, Component, Manifest
 from laptime.manifests.pods import (
     container,
     helper_resources,

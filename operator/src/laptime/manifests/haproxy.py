@@ -6,7 +6,8 @@ import math
 
 from laptime.api.loads import Load
 from laptime.api.server import Server
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     POD_ADDRESS,
     config_map,

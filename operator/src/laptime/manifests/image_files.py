@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pods import container
 
 CARRIER_CONTAINER = "carrier"

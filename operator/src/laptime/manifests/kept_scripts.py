@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from laptime.manifests.context import Component, Manifest, RunContext, content_hash
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest, content_hash
 
 _CONTENT = ("data", "binaryData")
 

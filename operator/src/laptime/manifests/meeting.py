@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import LEADS_LABEL, Component, Manifest
 from laptime.manifests.pods import service
 
 MEETING_PORT = 7117

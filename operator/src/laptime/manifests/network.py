@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from laptime.api.egress import Destination
-from laptime.manifests.context import UID_LABEL, Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import UID_LABEL, Component, Manifest
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _DNS_PORT, _DNS_BEHIND = 53, 5353

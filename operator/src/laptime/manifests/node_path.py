@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import container, helper_resources, on_node, pod_spec
 from laptime.manifests.undisturbed import pod_template
 

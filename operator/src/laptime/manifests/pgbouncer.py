@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from laptime.api.topology import PgBouncer
 from laptime.manifests import postgres
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.exporter import exporter_containers
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     config_map,
     config_volume,

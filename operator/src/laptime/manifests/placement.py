@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from laptime.api.placement import MAX_PLACEMENT_NAME_LENGTH, RunPlacement
-from laptime.manifests.context import Component, Manifest, content_hash
+from laptime.manifests.objects import Component, Manifest, content_hash
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _RULES: Mapping[str, type] = {

@@ -10,13 +10,13 @@ from typing import Any
 from laptime.api import GROUP
 from laptime.api.placement import Nodes
 from laptime.api.resources import Resources, quantity
-from laptime.manifests.context import (
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import (
     COMPONENT_LABEL,
     TRIAL_LABEL,
     UID_LABEL,
     Component,
     Manifest,
-    RunContext,
     content_hash,
 )
 from laptime.manifests.undisturbed import pod_template

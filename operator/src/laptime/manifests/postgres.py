@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from laptime.api.resources import quantity
 from laptime.api.topology import Postgres
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.exporter import exporter_containers
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     config_map,
     config_volume,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.generator import load_job
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import container, helper_resources, variable
 from laptime.manifests.server import profile_port, server_name
 from laptime.plan import PROFILE_SECONDS, Trial, profile_load

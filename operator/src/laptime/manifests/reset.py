@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from laptime.api.server import Server
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pgbouncer import console_variable
 from laptime.manifests.pods import config_volume
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name

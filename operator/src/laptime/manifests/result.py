@@ -20,13 +20,8 @@ from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.api.text import has_more_values, plain, plain_tree
-from laptime.manifests.context import (
-    LOAD_LABEL,
-    SERVER_LABEL,
-    Component,
-    Manifest,
-    RunContext,
-)
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import LOAD_LABEL, SERVER_LABEL, Component, Manifest
 
 RESULT_KEY = "result.json"
 PAYLOAD_KEY = "generator.b64"

@@ -7,7 +7,8 @@ from typing import Any
 
 from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.catalog import Scenario, stored_text
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 
 SCENARIO_KEY = "scenario.json"
 

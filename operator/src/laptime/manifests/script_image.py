@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laptime.api.script_load import SCRIPT_FOLDER, ScriptLoad
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.image_files import (
     FILES_FOLDER,
     Copying,
@@ -11,6 +11,7 @@ from laptime.manifests.image_files import (
     copying_volumes,
 )
 from laptime.manifests.kept_scripts import kept_script_name
+from laptime.manifests.objects import Manifest
 
 SCRIPT_CONTAINER = "script"
 """Copies the files; it is of the author's image."""

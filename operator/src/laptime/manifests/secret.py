@@ -5,13 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from laptime.manifests.context import (
-    SECRET_ANNOTATION,
-    Component,
-    Manifest,
-    RunContext,
-    content_hash,
-)
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import SECRET_ANNOTATION, Component, Manifest, content_hash
 from laptime.manifests.pods import secret_variable, variable
 from laptime.plan.told import DATABASE_PARTS
 

@@ -8,7 +8,8 @@ from functools import partial
 from laptime.api.server import Server
 from laptime.catalog import threads_of
 from laptime.manifests import delay, pgbouncer, postgres
-from laptime.manifests.context import TRIAL_LABEL, Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import TRIAL_LABEL, Component, Manifest
 from laptime.manifests.pods import (
     container,
     deployment,

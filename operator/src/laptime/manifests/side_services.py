@@ -10,13 +10,8 @@ from collections.abc import Collection
 from laptime.api.resources import quantity
 from laptime.api.side_services import Reset, ResetJob, ResetRequest, SideService, SideVariable
 from laptime.catalog import Check
-from laptime.manifests.context import (
-    TRIAL_LABEL,
-    Component,
-    Manifest,
-    RunContext,
-    content_hash,
-)
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import TRIAL_LABEL, Component, Manifest, content_hash
 from laptime.manifests.pods import (
     config_map,
     container,

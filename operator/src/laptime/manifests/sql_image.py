@@ -6,13 +6,14 @@ import re
 
 from laptime.api.names import FILE_NAME
 from laptime.catalog import PackedSql
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.image_files import (
     FILES_FOLDER,
     Copying,
     copying_containers,
     copying_volumes,
 )
+from laptime.manifests.objects import Manifest
 
 _FILES = "files"
 _CONTAINER = re.compile(r"sql-(schema|seed)-(\d+)")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from laptime.api.server import Server
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     config_map,
     config_volume,

@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from laptime.api.server import Server
 from laptime.api.service import AUTHORIZATION_KEY, Service
-from laptime.manifests.context import (
-    COMPONENT_LABEL,
-    SERVER_LABEL,
-    UID_LABEL,
-    Component,
-    Manifest,
-    RunContext,
-    Target,
-)
+from laptime.manifests.context import RunContext, Target
+from laptime.manifests.objects import COMPONENT_LABEL, SERVER_LABEL, UID_LABEL, Component, Manifest
 from laptime.manifests.pods import config_volume, secret_variable, variable
 
 AUTHORIZATION_VARIABLE = "LAPTIME_AUTHORIZATION"

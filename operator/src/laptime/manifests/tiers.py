@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laptime.api.server import Server
-from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.delay import (
     DATABASE_PORT,
     Link,
@@ -14,6 +14,7 @@ from laptime.manifests.delay import (
 from laptime.manifests.feeders import feeder_objects
 from laptime.manifests.haproxy import haproxy_name, haproxy_objects, haproxy_port
 from laptime.manifests.meeting import meeting_objects
+from laptime.manifests.objects import Manifest
 from laptime.manifests.pgbouncer import pgbouncer_objects
 from laptime.manifests.postgres import postgres_objects
 from laptime.manifests.server import database_address, server_name, server_service

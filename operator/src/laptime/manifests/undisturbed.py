@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laptime.api import GROUP
-from laptime.manifests.context import Manifest
+from laptime.manifests.objects import Manifest
 
 ASKED_ANNOTATION = f"{GROUP}/asked"
 """On a pod: what of it is as its run asked for, for whoever looks at it later. A later version of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from laptime.api.durations import parse_duration
 from laptime.api.server import Server
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import (
     container,
     deployment,

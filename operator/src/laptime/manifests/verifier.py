@@ -10,7 +10,8 @@ from typing import Any
 from laptime.api.loads import Protocol
 from laptime.api.server import Server
 from laptime.catalog import Check, Value, check_templates, names_in
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import Component, Manifest
 from laptime.manifests.pods import container, helper_resources, pod_spec, ruled, variable
 from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.reset import RESET_FILE, RESET_MOUNTS, reset_variables, reset_volume

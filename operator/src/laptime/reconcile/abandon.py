@@ -9,7 +9,7 @@ from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import Storage, version_to_store
 from laptime.kube import KubeError
-from laptime.manifests.context import COMPONENT_LABEL, Component, known_as
+from laptime.manifests.objects import COMPONENT_LABEL, Component, known_as
 from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
 from laptime.reconcile.children import Children

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from laptime.kube import Kube, Manifest
-from laptime.manifests.context import UID_LABEL, known_as
+from laptime.manifests.objects import UID_LABEL, known_as
 from laptime.reconcile.cache import Room, Store, Watch
 from laptime.reconcile.held import MOST_BYTES, OF_KIND, ONLY_THERE, held
 

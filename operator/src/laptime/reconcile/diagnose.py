@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.text import plain_lines
-from laptime.manifests.context import Component
 from laptime.manifests.image_files import CARRIER_CONTAINER
+from laptime.manifests.objects import Component
 from laptime.manifests.placement import part_of
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place

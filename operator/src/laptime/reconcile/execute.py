@@ -15,7 +15,8 @@ from itertools import groupby
 from laptime.api import KIND
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.archive import is_part
-from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext, otherwise_named
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import COMPONENT_LABEL, Component, otherwise_named
 from laptime.manifests.pgbouncer import console_address
 from laptime.manifests.result import RESULTS
 from laptime.manifests.secret import (

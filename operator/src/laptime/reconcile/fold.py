@@ -23,7 +23,8 @@ from laptime.manifests.archive import (
     is_archive,
     joined,
 )
-from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL, RunContext, known_as
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import COMPONENT_LABEL, UID_LABEL, known_as
 from laptime.manifests.result import RESULTS, results_name
 from laptime.reconcile.cache import number_of, version_of
 from laptime.reconcile.children import Children, owners

@@ -12,7 +12,7 @@ from typing import Any
 
 from laptime.kube import Manifest
 from laptime.manifests.archive import RETRY_ANNOTATION
-from laptime.manifests.context import (
+from laptime.manifests.objects import (
     COMPONENT_LABEL,
     HASH_ANNOTATION,
     NAME_ANNOTATION,

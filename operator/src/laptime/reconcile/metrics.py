@@ -18,7 +18,7 @@ from prometheus_client import (
 
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
-from laptime.manifests.context import COMPONENT_LABEL, Component
+from laptime.manifests.objects import COMPONENT_LABEL, Component
 from laptime.manifests.result import read_result
 from laptime.plan import Trial
 from laptime.reconcile.actions import Action, Create

@@ -15,15 +15,15 @@ from laptime.api.node_path import NodePath
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube, KubeError, Manifest
-from laptime.manifests.context import (
+from laptime.manifests.context import RunContext
+from laptime.manifests.generator import PREPARE_CONTAINER
+from laptime.manifests.objects import (
     COMPONENT_LABEL,
     SECRET_ANNOTATION,
     TRIAL_LABEL,
     Component,
-    RunContext,
     known_as,
 )
-from laptime.manifests.generator import PREPARE_CONTAINER
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
     profile_problem,

@@ -39,7 +39,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, ServerStatus, State
 from laptime.api.topology import SIZED_TIERS
 from laptime.api.usage import Source
-from laptime.manifests.context import Component
+from laptime.manifests.objects import Component
 from laptime.plan import Trial
 from laptime.reconcile.exposition import exposition
 from laptime.reconcile.queue import Card

@@ -21,7 +21,7 @@ from laptime.catalog import (
     scenarios,
 )
 from laptime.kube import Kube, Manifest
-from laptime.manifests.context import known_as
+from laptime.manifests.objects import known_as
 from laptime.manifests.result import results_name
 from laptime.manifests.scenario import read_scenario, scenario_name
 from laptime.reconcile.children import Children

@@ -8,7 +8,8 @@ from typing import Any
 from laptime.api import KIND
 from laptime.api.service import Service
 from laptime.api.text import plain
-from laptime.manifests.context import RUN_LABEL, UID_LABEL, Target
+from laptime.manifests.context import Target
+from laptime.manifests.objects import RUN_LABEL, UID_LABEL
 from laptime.reconcile.views import PodView, TargetView, pod_view
 
 Manifest = Mapping[str, Any]

@@ -19,7 +19,8 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus
 from laptime.api.text import has_more_values, plain, shown, without_passwords
 from laptime.catalog import ScenarioError
-from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
+from laptime.manifests.context import Target
+from laptime.manifests.objects import PODS_ANNOTATION, known_as
 from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 

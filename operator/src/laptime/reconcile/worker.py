@@ -17,7 +17,8 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.catalog import UNKNOWN, Scenario
 from laptime.kube import LOG_BYTES, KubeError, Manifest
-from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
+from laptime.manifests.context import RunContext
+from laptime.manifests.objects import COMPONENT_LABEL, Component
 from laptime.manifests.result import read_result
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
 from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, abandoned, deployed

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from laptime.catalog import Scenario, stored_document, stored_text
 from laptime.manifests.archive import ARCHIVE_LABEL, ArchiveError, is_archive, joined
-from laptime.manifests.context import COMPONENT_LABEL, known_as
+from laptime.manifests.objects import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
 from laptime.manifests.scenario import SCENARIO_KEY
 from laptime.measure.generator import MAX_PLAIN_BYTES, MAX_VALUES, inflated

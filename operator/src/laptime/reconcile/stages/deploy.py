@@ -11,8 +11,9 @@ from typing import Any
 from laptime.analysis.remembered import forgotten_by
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
-from laptime.manifests.context import COMPONENT_LABEL, Manifest, RunContext
+from laptime.manifests.context import RunContext
 from laptime.manifests.network import network_name, network_policy
+from laptime.manifests.objects import COMPONENT_LABEL, Manifest
 from laptime.manifests.pgbouncer import pgbouncer_name
 from laptime.manifests.postgres import postgres_name
 from laptime.manifests.scenario import scenario_config_map

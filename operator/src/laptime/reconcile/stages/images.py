@@ -14,7 +14,7 @@ from laptime.api.images import brought_by_hand, by_digest
 from laptime.api.server import Server
 from laptime.api.text import shown
 from laptime.manifests.asking import ASKED_CONTAINER, asking_job, asking_name
-from laptime.manifests.context import Component
+from laptime.manifests.objects import Component
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import diagnose, may_be_pulled_yet, without_pod
 from laptime.reconcile.stages.situation import Situation

@@ -13,13 +13,13 @@ from laptime.api.node_path import MOST_PATHS, NodePath
 from laptime.api.results import TrialResult
 from laptime.api.status import State
 from laptime.api.text import plain
-from laptime.manifests.context import Component
 from laptime.manifests.node_path import (
     PATH_SECONDS,
     path_generator_job,
     path_names,
     path_server_job,
 )
+from laptime.manifests.objects import Component
 from laptime.plan import in_time
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import diagnose

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from laptime.manifests.context import PODS_ANNOTATION
+from laptime.manifests.objects import PODS_ANNOTATION
 from laptime.reconcile.views import PodView, WorkloadView
 
 

@@ -23,8 +23,8 @@ from laptime.api.placement import Nodes
 from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
-from laptime.manifests.context import Component
 from laptime.manifests.generator import deadline_seconds, trial_job
+from laptime.manifests.objects import Component
 from laptime.manifests.result import result_config_map
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place
