@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, Rendered, Tool
-from laptime.settings import Settings, load_settings
+from laptime.reconcile.settings import Settings, load_settings
 
 
 @pytest.mark.parametrize(

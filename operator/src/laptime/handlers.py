@@ -22,7 +22,7 @@ from laptime.reconcile.controller import Controller
 from laptime.reconcile.exposition import serve
 from laptime.reconcile.leader import Elector, work_when_leading
 from laptime.reconcile.metrics import Metrics
-from laptime.settings import Settings, load_settings
+from laptime.reconcile.settings import Settings, load_settings
 
 
 class ApiServer(kopf.ConnectionInfo):

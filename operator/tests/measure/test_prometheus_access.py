@@ -16,7 +16,7 @@ import pytest
 from laptime.measure.prometheus_access import Authentication, PrometheusAccess
 from laptime.measure.prometheus_http import PrometheusClient
 from laptime.measure.promql import PrometheusError
-from laptime.settings import SettingsError, load_settings
+from laptime.reconcile.settings import SettingsError, load_settings
 from tests.private_ca import Authority, as_in_python_3_13
 from tests.serving import served
 

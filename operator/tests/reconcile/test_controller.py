@@ -24,9 +24,9 @@ from laptime.reconcile import run_metrics
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.settings import Settings
 from laptime.reconcile.stages import trials
 from laptime.reconcile.views import status_view
-from laptime.settings import Settings
 
 from .api_server import ApiServer, not_in_schema, serving
 from .nodes import working

@@ -16,7 +16,7 @@ from laptime.reconcile import history as history_module
 from laptime.reconcile.cache import Store
 from laptime.reconcile.history import History, HistoryLimits, surplus
 from laptime.reconcile.queue import Card, card_of
-from laptime.settings import Settings, SettingsError, load_settings
+from laptime.reconcile.settings import Settings, SettingsError, load_settings
 
 from .api_server import ApiServer, serving
 from .test_controller import operating, run_manifest, until
@@ -309,7 +309,7 @@ def test_a_limit_that_is_none_is_refused(
     images = tmp_path / "images.json"
     images.write_text("{}")
     monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(images))
-    monkeypatch.setattr("laptime.settings.ImageSet.from_wire", lambda _: IMAGES)
+    monkeypatch.setattr("laptime.reconcile.settings.ImageSet.from_wire", lambda _: IMAGES)
     assert load_settings().history == HistoryLimits() == Settings(IMAGES).history
     monkeypatch.setenv("LAPTIME_HISTORY", '{"successful": 3, "failed": null}')
     assert load_settings().history == HistoryLimits(3, None, DAY)

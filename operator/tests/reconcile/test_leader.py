@@ -24,8 +24,8 @@ from laptime.kube import Kube, KubeError
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.leader import LEASE, Elector, Times, boot_seconds, work_when_leading
 from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.settings import Settings
 from laptime.report.archive import stored_in
-from laptime.settings import Settings
 
 from .api_server import ApiServer, serving
 from .nodes import working

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laptime.manifests.context import Network
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
-from laptime.settings import Settings
+from laptime.reconcile.settings import Settings
 
 from .api_server import ApiServer, serving
 from .nodes import working

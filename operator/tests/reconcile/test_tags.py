@@ -15,10 +15,10 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, ServerState, ServerStatus, State
 from laptime.manifests.context import PullPolicy
 from laptime.reconcile.decide import asked_again
+from laptime.reconcile.settings import Settings
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.verify import _know_which
 from laptime.reconcile.views import ContainerView, PodView
-from laptime.settings import Settings
 
 from .api_server import ApiServer
 from .nodes import Nodes, working

@@ -20,10 +20,10 @@ from laptime.api.topology import Topology
 from laptime.reconcile import worker
 from laptime.reconcile.decide import asked_again
 from laptime.reconcile.queue import Card, card_of
+from laptime.reconcile.settings import Settings, SettingsError, load_settings
 from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.turns import Caps, Turn, Turns, Used, cap_exceeded, next_in_turn
 from laptime.reconcile.views import format_time, seconds_used
-from laptime.settings import Settings, SettingsError, load_settings
 
 from .api_server import ApiServer
 from .test_controller import operating, reason, run_manifest, state, until

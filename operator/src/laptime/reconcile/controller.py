@@ -31,6 +31,7 @@ from laptime.reconcile.history import History
 from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
+from laptime.reconcile.settings import Settings
 from laptime.reconcile.sightings import without_absence
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
 from laptime.reconcile.views import (
@@ -42,7 +43,6 @@ from laptime.reconcile.views import (
     understood,
 )
 from laptime.reconcile.worker import Worker, context_of
-from laptime.settings import Settings
 
 _WATCH_SECONDS = 60.0
 _NOT_ENABLED_SECONDS = 5.0

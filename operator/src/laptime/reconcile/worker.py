@@ -33,6 +33,7 @@ from laptime.reconcile.placements import NotPlaced
 from laptime.reconcile.queue import NOT_ENABLED, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
+from laptime.reconcile.settings import Settings
 from laptime.reconcile.sightings import AtWork
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
@@ -45,7 +46,6 @@ from laptime.reconcile.views import (
     Run,
     run_view,
 )
-from laptime.settings import Settings
 
 if TYPE_CHECKING:
     from laptime.reconcile.controller import Controller

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from laptime.settings import SettingsError, load_settings
+from laptime.reconcile.settings import SettingsError, load_settings
 from tests.manifests.runs import IMAGES
 
 
@@ -17,7 +17,7 @@ def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "images.json"
     file.write_text("{}")
     monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(file))
-    monkeypatch.setattr("laptime.settings.ImageSet.from_wire", lambda _: IMAGES)
+    monkeypatch.setattr("laptime.reconcile.settings.ImageSet.from_wire", lambda _: IMAGES)
 
 
 def test_laptime_chooses_users_unless_the_cluster_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_the_domain_of_the_cluster_is_that_of_its_own_pod_unless_the_chart_says_
     file = tmp_path / "resolv.conf"
     if resolver is not None:
         file.write_text(resolver)
-    monkeypatch.setattr("laptime.settings.RESOLVER_FILE", file)
+    monkeypatch.setattr("laptime.reconcile.settings.RESOLVER_FILE", file)
     monkeypatch.setenv("LAPTIME_NAMESPACE", "tools")
     monkeypatch.setenv("LAPTIME_CLUSTER_DOMAIN", written)
     assert load_settings().cluster_domain == domain
@@ -106,7 +106,7 @@ def test_pods_of_runs_may_ask_whom_the_kubelet_names_to_each_pod(
     file = tmp_path / "resolv.conf"
     if resolver is not None:
         file.write_text(resolver)
-    monkeypatch.setattr("laptime.settings.RESOLVER_FILE", file)
+    monkeypatch.setattr("laptime.reconcile.settings.RESOLVER_FILE", file)
     monkeypatch.setenv("LAPTIME_NETWORK", json.dumps({"dns": dns, "watchers": []}))
     network = load_settings().network
     assert network is not None
