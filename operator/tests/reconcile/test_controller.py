@@ -654,7 +654,7 @@ async def test_the_answer_to_a_status_write_does_not_bring_a_deleted_run_back() 
     server.fault = fault
     async with operating(server) as controller:
         await until(lambda: shown(controller) == {"demo"})
-        await controller.write_status(run["metadata"], status_view(run))
+        await controller.statuses.write(run["metadata"], status_view(run))
         assert not len(controller._runs)
         assert shown(controller) == set()
         assert 'laptime_runs{state="Succeeded"} 0.0' in controller.metrics.text().decode()

@@ -9,8 +9,8 @@ from random import Random
 from laptime.api.images import RunImages
 from laptime.api.results import Validity
 from laptime.api.status import State
+from laptime.reconcile.context import context_of
 from laptime.reconcile.settings import Settings
-from laptime.reconcile.worker import context_of
 
 from .api_server import ApiServer, Object
 from .nodes import working

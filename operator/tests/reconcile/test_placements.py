@@ -18,13 +18,13 @@ from laptime.api.placement import RunPlacement
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.placement import Placement
+from laptime.reconcile.context import context_of
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.diagnose import Part, Problem, diagnose
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.placements import NotPlaced, Placements
 from laptime.reconcile.settings import Settings, SettingsError, load_settings
 from laptime.reconcile.views import ContainerView, PodView, pod_view
-from laptime.reconcile.worker import context_of
 
 from .api_server import ApiServer
 from .nodes import working

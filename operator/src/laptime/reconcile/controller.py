@@ -8,41 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from laptime.api import API_VERSION, KIND
-from laptime.api.conditions import Verdict, merge_conditions
-from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
-from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
+from laptime.api import KIND
+from laptime.api.conditions import Verdict
+from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
 from laptime.measure.prometheus_http import PrometheusClient
-from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, not_written
+from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten
 from laptime.reconcile.cache import Store, Watch
+from laptime.reconcile.context import context_of
 from laptime.reconcile.decide import asked_again, waiting
-from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
 from laptime.reconcile.history import History
 from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.settings import Settings
-from laptime.reconcile.sightings import without_absence
+from laptime.reconcile.statuses import PASSED_OVER_SECONDS, StatusDesk, with_verdicts
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
-from laptime.reconcile.views import (
-    NotUnderstood,
-    Run,
-    format_time,
-    run_view,
-    seconds_used,
-    understood,
-)
-from laptime.reconcile.worker import Worker, context_of
+from laptime.reconcile.views import NotUnderstood, Run, run_view
+from laptime.reconcile.worker import Office, Worker
 
 _WATCH_SECONDS = 60.0
 _NOT_ENABLED_SECONDS = 5.0
@@ -51,10 +42,7 @@ _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 # So long nobody tries again to accept a run whose status was refused.
 _REFUSED_SECONDS = 30.0
-# So long a run has no lane that held one without its status being written.
-_PASSED_OVER_SECONDS = 900.0
 _AT_ONCE = 10
-_NOT_BEGUN = Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", "it has not begun")
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 
@@ -65,13 +53,11 @@ class Controller:
     def __init__(
         self, kube: Kube, settings: Settings, metrics: Metrics, logger: logging.Logger
     ) -> None:
-        self.kube = kube
-        self.settings = settings
+        self._kube = kube
+        self._settings = settings
         self.metrics = metrics
-        self.logger = logger
+        self._logger = logger
         self._prometheus = PrometheusClient(settings.prometheus) if settings.prometheus else None
-        self.query = self._prometheus.query if self._prometheus else None
-        """How Prometheus is asked; None when there is none."""
         self._runs: Store[Card] = Store(self._take, self._changed)
         self._watch = Watch(
             kube,
@@ -86,7 +72,8 @@ class Controller:
         self._open: dict[str, Card] = {}
         self._used = Used()
         self._ask_again_at = 0.0
-        self._folding = Folding(kube, self.write_status)
+        self.statuses = StatusDesk(kube, logger, self._written)
+        self._folding = Folding(kube, self.statuses.write)
         self._history = History(kube, settings.history, self._runs.has)
         self._lifetimes = Lifetimes(kube)
         self._states: Counter[State] = Counter()
@@ -97,10 +84,19 @@ class Controller:
         self._not_before: dict[str, float] = {}
         # Until when those have no lane that nobody could write the status of.
         self._passed_over: dict[str, float] = {}
-        # Until when it is not said again of those that the schema is older than the operator.
-        self._told: dict[str, float] = {}
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
+        self._office = Office(
+            kube=kube,
+            settings=settings,
+            metrics=metrics,
+            logger=logger,
+            query=self._prometheus.query if self._prometheus else None,
+            runs=self._runs,
+            statuses=self.statuses,
+            works_beside=self._works_beside,
+            pass_over=self._pass_over,
+        )
         # Uids of runs that are held by somebody's finalizer, and have nothing in the cluster.
         self._taken_down: set[str] = set()
         self._to_accept = 0
@@ -136,17 +132,14 @@ class Controller:
 
     # What is known of all runs -------------------------------------------------------------
 
-    def works_beside(self, worker: Worker) -> bool:
+    def _works_beside(self, worker: Worker) -> bool:
         """Return whether a run is worked on beside the one of a worker."""
         return any(one is not worker and not one.task.done() for one in self._workers.values())
 
-    def heard(self, manifest: Manifest) -> None:
-        """Take in a known run as it was read or written, if nothing newer is known of it."""
+    def _written(self, manifest: Manifest) -> None:
+        """Take in a run as its status was written."""
+        self._passed_over.pop(manifest["metadata"]["uid"], None)
         self._runs.renew(manifest)
-
-    def gone(self, uid: str) -> None:
-        """Take in that somebody has found a run gone."""
-        self._runs.remove(uid)
 
     def _take(self, manifest: Manifest) -> Card:
         card = card_of(manifest)
@@ -171,7 +164,7 @@ class Controller:
             self._taken_down.discard(uid)
             self._not_before.pop(uid, None)
             self._passed_over.pop(uid, None)
-            self._told.pop(uid, None)
+            self.statuses.forget(uid)
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
@@ -189,9 +182,9 @@ class Controller:
         """
         for card in self.metrics.left_out(self._runs):
             try:
-                manifest = await self.kube.get(KIND, card.namespace, card.name)
+                manifest = await self._kube.get(KIND, card.namespace, card.name)
             except KubeError as error:
-                self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                self._logger.warning("%s/%s: %s", card.namespace, card.name, error)
                 return _AGAIN_SECONDS
             # What has changed meanwhile, or is gone, is heard of by the watch.
             if manifest is not None and self._runs.has(manifest):
@@ -219,7 +212,7 @@ class Controller:
             try:
                 due = await look()
             except Exception:
-                self.logger.exception("looking after the runs failed")
+                self._logger.exception("looking after the runs failed")
                 due = _AGAIN_SECONDS
             # Not wait_for, which can swallow a cancellation.
             with suppress(TimeoutError):
@@ -253,10 +246,10 @@ class Controller:
         cards = self._in_line()
         while True:
             now = [one.turn for one in self._workers.values()]
-            turn = next_in_turn(cards, now, had, self.settings.turns, self._lanes)
+            turn = next_in_turn(cards, now, had, self._settings.turns, self._lanes)
             if turn is None:
                 return
-            worker = Worker(self, turn)
+            worker = Worker(self._office, turn)
             self._workers[turn.card.uid] = worker
             worker.task.add_done_callback(lambda _: self._look_again())
 
@@ -274,21 +267,21 @@ class Controller:
                 cards.append(replace(card, state=State.QUEUED))
         return cards
 
-    def pass_over(self, worker: Worker) -> None:
+    def _pass_over(self, worker: Worker) -> None:
         """Give no lane for a while to a run that gives one on without its status being written.
 
         The time that it had counts, which no status says: with some such runs one namespace would
         else come first for ever.
         """
         if worker.uid in self._state_of:
-            self._passed_over[worker.uid] = self._now() + _PASSED_OVER_SECONDS
+            self._passed_over[worker.uid] = self._now() + PASSED_OVER_SECONDS
         self._used.add(worker.key[0], worker.seconds, datetime.now(UTC))
 
     def _lanes(self, card: Card) -> Sequence[str]:
         """Return the lanes that a run may have; one that has begun stays where it was."""
         if card.lane is not None or card.started:
             return (card.lane,) if card.lane is not None else ()
-        return self.settings.placements.lanes_of(card.wish, card.namespace)
+        return self._settings.placements.lanes_of(card.wish, card.namespace)
 
     async def _accept_all(self) -> float:
         """Look once at each run that waits; return when to look again, in seconds."""
@@ -332,13 +325,13 @@ class Controller:
                         again = min(again, _REFUSED_SECONDS)
                     else:
                         again = _AGAIN_SECONDS
-                    self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                    self._logger.warning("%s/%s: %s", card.namespace, card.name, error)
                     if isinstance(error, StatusNotInSchema):
-                        await self.say_not_in_schema(card, error)
+                        await self.statuses.say_not_in_schema(card, error)
                 except Exception:
                     # The others are accepted all the same, and it is not tried at each change.
                     self._not_before[card.uid] = self._now() + _LOOK_SECONDS
-                    self.logger.exception("%s/%s: unexpected error", card.namespace, card.name)
+                    self._logger.exception("%s/%s: unexpected error", card.namespace, card.name)
 
         await asyncio.gather(*(one(card) for card in todo))
         return again
@@ -359,7 +352,7 @@ class Controller:
                 try:
                     return await self._may_work_in(namespace)
                 except KubeError as error:
-                    self.logger.warning("namespace %s: %s", namespace, error)
+                    self._logger.warning("namespace %s: %s", namespace, error)
                     return False
 
         names = sorted(closed)
@@ -376,9 +369,9 @@ class Controller:
     async def _accept(self, card: Card) -> None:
         """Say of a run whether it is accepted and waits, or why not."""
         if card.newer:
-            await self._leave_alone(card)
+            await self.statuses.leave_alone(card)
             return
-        manifest = await self.kube.get(KIND, card.namespace, card.name)
+        manifest = await self._kube.get(KIND, card.namespace, card.name)
         if manifest is None or manifest["metadata"]["uid"] != card.uid:
             return
         card = card_of(manifest)
@@ -390,177 +383,46 @@ class Controller:
             run = run_view(manifest)
         except NotUnderstood as error:
             # The API server accepted it by another version's schema, or it was written by hand.
-            await self.refuse(manifest, error.reason, str(error))
+            await self.statuses.refuse(manifest, error.reason, str(error))
             return
-        context = context_of(run, self.settings)
+        context = context_of(run, self._settings)
         if card.ends:
-            await self.say(run, waiting(run, context, now), now)
+            await self.statuses.say(run, waiting(run, context, now), now)
             return
         if not await self._may_work_in(card.namespace):
-            await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
+            await self.statuses.refuse(
+                manifest, NOT_ENABLED, self._settings.how_to_enable(card.namespace)
+            )
             return
         if card.uid in self._workers:
             return
         refusal = None if run.begun else self._refusal(run, context)
         if refusal is not None:
-            await self.refuse(manifest, *refusal)
+            await self.statuses.refuse(manifest, *refusal)
         elif card.asks_again:
-            await self.say(run, asked_again(run, now), now)
+            await self.statuses.say(run, asked_again(run, now), now)
         elif run.status.state is None or run.status.state.waiting:
-            await self.say(run, waiting(run, context, now), now)
+            await self.statuses.say(run, waiting(run, context, now), now)
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
-            await self.say(run, _with(run.status, run.generation, now, [good], "queued"), now)
+            await self.statuses.say(
+                run, with_verdicts(run.status, run.generation, now, [good], "queued"), now
+            )
 
     def _refusal(self, run: Run, context: RunContext) -> tuple[str, str] | None:
         """Return why a run may not begin as it is: CamelCase reason and message; None: it may."""
-        exceeded = cap_exceeded(run.spec, run.namespace, self.settings.turns)
+        exceeded = cap_exceeded(run.spec, run.namespace, self._settings.turns)
         if exceeded is not None:
             return CAP_EXCEEDED, exceeded
         return context.placement_problem
 
-    async def _leave_alone(self, card: Card) -> None:
-        """Say, beside its status, that a run can be gone on with by a newer version alone."""
-        what = f"the status of {card.namespace}/{card.name}"
-        message = str(StoredByNewerVersion(what, card.stored_version))
-        self.logger.warning("%s", message)
-        await self._say_beside(card, "StoredByNewerVersion", message)
-
-    async def say_unwritten(self, card: Card, error: StatusNotWritten) -> None:
-        """Say, beside its status, that a run gives its lane on."""
-        message = (
-            f"the status of the run could not be written for minutes: {error}. What the run has in "
-            "the cluster is taken down, and others have its turn; it is tried again later. Mend "
-            "what the API server says, or delete the run"
-        )
-        await self._say_beside(card, "StatusNotWritten", message)
-
-    async def say_not_in_schema(self, card: Card, error: StatusNotInSchema) -> None:
-        """Say, beside its status, why a run does not go on and what is to be applied.
-
-        At once, since it does not pass by itself, and not again for as long as a run is passed
-        over: it is tried more often than that, and an event lasts no longer than an hour.
-        """
-        if self._told.get(card.uid, 0.0) <= self._now():
-            self._told[card.uid] = self._now() + _PASSED_OVER_SECONDS
-            await self._say_beside(card, error.reason, error.message)
-
-    async def _say_beside(self, card: Card, reason: str, message: str) -> None:
-        now, suffix = datetime.now(UTC), secrets.token_hex(8)
-        with suppress(KubeError):
-            await self.kube.create(event_manifest(card, "Warning", reason, message, now, suffix))
-
     async def _may_work_in(self, namespace: str) -> bool:
         try:
-            async for _ in self.kube.pages("Pod", namespace, "laptime.dev/run-uid=nobody"):
+            async for _ in self._kube.pages("Pod", namespace, "laptime.dev/run-uid=nobody"):
                 pass
         except KubeError as error:
             if error.forbidden:
                 return False
             raise
         return True
-
-    # What is said of them ------------------------------------------------------------------
-
-    async def say(self, run: Run, status: RunStatus, now: datetime) -> None:
-        """Write a status, and tell what changed for the worse or to another state."""
-        if status == run.status:
-            return
-        metadata = {
-            "name": run.name,
-            "namespace": run.namespace,
-            "uid": run.uid,
-            "resourceVersion": run.version,
-        }
-        await self.write_status(metadata, status)
-        for type_, reason, message in transitions(run, status):
-            self.logger.info("%s/%s: %s: %s", run.namespace, run.name, reason, message)
-            event = event_manifest(run, type_, reason, message, now, secrets.token_hex(8))
-            try:
-                await self.kube.create(event)
-            except KubeError as error:
-                # An event is a courtesy; the condition says the same and stays.
-                self.logger.warning("cannot write an event: %s", error)
-
-    async def refuse(
-        self, manifest: Manifest, reason: str, message: str, at_work_seconds: float = 0.0
-    ) -> None:
-        """Say `Accepted=False` of a run that cannot even be looked at.
-
-        `at_work_seconds` is for how long somebody has worked on it.
-        """
-        metadata = manifest["metadata"]
-        old = understood(manifest)
-        bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
-        now = datetime.now(UTC)
-        verdicts, before = [bad], old
-        if old.state is State.DEPLOYING and old.scenario_hash is None:
-            # Nothing of it has begun: only the rules of its scenario were looked at.
-            verdicts.append(_NOT_BEGUN)
-            nothing = {"state": State.QUEUED, "started_at": None, "images": None, "placement": None}
-            before = old.model_copy(update=nothing)
-        status = _with(before, metadata.get("generation", 1), now, verdicts, reason)
-        if old.turn_started_at is not None:
-            # It has no turn while it may have none.
-            used = round(seconds_used(without_absence(old, now, at_work_seconds), now), 1)
-            status = status.model_copy(update={"turn_started_at": None, "used_seconds": used})
-        if status != old:
-            self.logger.warning(
-                "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
-            )
-            await self.write_status(metadata, status)
-
-    async def write_status(self, metadata: Manifest, status: RunStatus) -> None:
-        """Write the status of a run as it was seen, and of no other one of that name.
-
-        Raises:
-            StatusNotWritten: it is another one, or was changed since (409), or it was refused.
-        """
-        meant = ("name", "namespace", "uid", "resourceVersion")
-        document = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {key: metadata[key] for key in meant},
-            "status": status.to_wire(),
-        }
-        try:
-            written = await self.kube.apply_status(document)
-        except KubeError as error:
-            raise not_written(error) from error
-        self._passed_over.pop(metadata["uid"], None)
-        self.heard(written)
-
-    def how_to_enable(self, namespace: str) -> str:
-        """Return what an administrator does so that runs of a namespace can be measured."""
-        return (
-            f"the operator may not work in namespace {namespace}. Name it in runNamespaces of the "
-            "chart; or name it in watching.namespaces there, without which nobody watches its "
-            "pods, and its administrator allows it "
-            f"with: kubectl create rolebinding laptime -n {namespace} "
-            f"--clusterrole={self.settings.runs_role} "
-            f"--serviceaccount={self.settings.service_account}"
-        )
-
-
-def _with(
-    status: RunStatus,
-    generation: int,
-    now: datetime,
-    verdicts: Sequence[Verdict],
-    text: str,
-) -> RunStatus:
-    """Return a status that says whether a run is accepted; `text`: what `kubectl get` shows."""
-    progress = status.progress or Progress()
-    if progress.total:
-        text = f"{progress.completed}/{progress.total}, {text}"
-    conditions = merge_conditions(status.conditions or [], verdicts, generation, format_time(now))
-    return status.model_copy(
-        update={
-            "state": status.state or State.QUEUED,
-            "progress": progress.model_copy(update={"text": text}),
-            "observed_generation": generation,
-            "storage": status.storage or Storage(version=USUAL_VERSION),
-            "conditions": conditions,
-        }
-    )

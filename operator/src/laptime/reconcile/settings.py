@@ -51,6 +51,17 @@ class Settings:
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
 
+    def how_to_enable(self, namespace: str) -> str:
+        """Return what an administrator does so that runs of a namespace can be measured."""
+        return (
+            f"the operator may not work in namespace {namespace}. Name it in runNamespaces of the "
+            "chart; or name it in watching.namespaces there, without which nobody watches its "
+            "pods, and its administrator allows it "
+            f"with: kubectl create rolebinding laptime -n {namespace} "
+            f"--clusterrole={self.runs_role} "
+            f"--serviceaccount={self.service_account}"
+        )
+
 
 class SettingsError(Exception):
     """A setting is missing or wrong; the message says which and what to write."""

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from laptime.analysis.remembered import forget
 from laptime.api import KIND
-from laptime.api.results import TrialOutcome, TrialResult
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
-from laptime.catalog import UNKNOWN, Scenario
-from laptime.kube import LOG_BYTES, KubeError, Manifest
+from laptime.api.status import RunStatus
+from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
-from laptime.manifests.objects import COMPONENT_LABEL, Component
-from laptime.manifests.result import read_result
-from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
+from laptime.measure.promql import Query
 from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, abandoned, deployed
-from laptime.reconcile.actions import Action, Create, Decision, Resize
-from laptime.reconcile.cache import version_of
+from laptime.reconcile.actions import Decision, Resize
+from laptime.reconcile.cache import Store, version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
+from laptime.reconcile.context import context_of
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, NotResized, execute
+from laptime.reconcile.generator_logs import LogDesk
+from laptime.reconcile.irrevocable import grave, stored_result
 from laptime.reconcile.kubelets import Kubelets
-from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
-from laptime.reconcile.placements import NotPlaced
-from laptime.reconcile.queue import NOT_ENABLED, card_of
+from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.observe import Memory, observe
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
 from laptime.reconcile.settings import Settings
 from laptime.reconcile.sightings import AtWork
+from laptime.reconcile.statuses import StatusDesk
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
 from laptime.reconcile.views import (
@@ -46,9 +45,6 @@ from laptime.reconcile.views import (
     Run,
     run_view,
 )
-
-if TYPE_CHECKING:
-    from laptime.reconcile.controller import Controller
 
 # The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
 _RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
@@ -69,37 +65,6 @@ _FORBIDDEN_SECONDS = 120.0
 _UNWRITTEN_SECONDS = 300.0
 
 
-def context_of(
-    run: Run, settings: Settings, scenario: Scenario = UNKNOWN, lane: str | None = None
-) -> RunContext:
-    """Return what the builders know of a run that has a lane; without its turn nothing is made."""
-    placement, problem = None, None
-    try:
-        placement = settings.placements.chosen(
-            run.spec.placement,
-            run.namespace,
-            run.status.placement,
-            begun=run.begun,
-            lane=lane,
-        )
-    except NotPlaced as error:
-        problem = (error.reason, str(error))
-    return RunContext(
-        name=run.name,
-        namespace=run.namespace,
-        uid=run.uid,
-        spec=run.spec,
-        scenario=scenario,
-        images=settings.images.pinned(run.status.images),
-        cluster_domain=settings.cluster_domain,
-        network=settings.network,
-        foreign_users=settings.foreign_users,
-        longest_seconds=settings.turns.caps_of(run.namespace).duration_seconds,
-        placement=placement,
-        placement_problem=problem,
-    )
-
-
 @dataclass
 class _Unwritten:
     """Since when a status cannot be written, and why."""
@@ -108,18 +73,37 @@ class _Unwritten:
     error: StatusNotWritten
 
 
+@dataclass(frozen=True)
+class Office:
+    """What every worker works with, and whom it tells and asks about the others."""
+
+    kube: Kube
+    settings: Settings
+    metrics: Metrics
+    logger: logging.Logger
+    query: Query | None
+    """How Prometheus is asked; None when there is none."""
+    runs: Store[Card]
+    """All runs, as they were heard of."""
+    statuses: StatusDesk
+    works_beside: Callable[[Worker], bool]
+    """Whether a run is worked on beside the one of a worker."""
+    pass_over: Callable[[Worker], None]
+    """Called when a run gives its lane on without its status being written."""
+
+
 class Worker:
     """The task of a run that has its turn, with what it remembers only to be quicker."""
 
-    def __init__(self, controller: Controller, turn: Turn) -> None:
+    def __init__(self, office: Office, turn: Turn) -> None:
         """Begin to work on a run."""
         card = turn.card
         self.turn = turn
         self.uid = card.uid
         self.key = (card.namespace, card.name)
         self._began = time.monotonic()
-        self._controller = controller
-        self._kube = controller.kube
+        self._office = office
+        self._kube = office.kube
         self._event = asyncio.Event()
         self._manifest: Manifest | None = None
         self._run: tuple[int, Run] | None = None
@@ -133,18 +117,18 @@ class Worker:
         self._forbidden_since: float | None = None
         self._unwritten: _Unwritten | None = None
         self._aside = False
-        kinds = kinds_of_run(policies=controller.settings.network is not None)
+        kinds = kinds_of_run(policies=office.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
         self._memory = Memory(
             self._children,
-            ReadingsDesk(controller.query, self.wake, controller.metrics.handed_on),
+            ReadingsDesk(office.query, self.wake, office.metrics.handed_on),
             Kubelets(self._kube, self.wake),
         )
-        extensions = controller.settings.extensions
+        extensions = office.settings.extensions
         self._scenario = ScenarioDesk(self._kube, self._children, extensions, self.wake)
         self._targets = TargetDesk(self._kube, card.namespace, self.wake)
-        self._logs: dict[str, asyncio.Task[None]] = {}
+        self._logs = LogDesk(self._kube, card.namespace, self._memory.logs, self.wake)
         self.task = asyncio.create_task(self._work())
 
     @property
@@ -184,27 +168,25 @@ class Worker:
         What was computed of its trials is kept no longer, unless another run goes on: that would
         compute it once more, in the middle of its trials.
         """
-        if not self._controller.works_beside(self):
+        if not self._office.works_beside(self):
             forget()
         self._memory.desk.close()
         self._memory.kubelets.close()
         self._watches.close()
         self._targets.close()
         self._scenario.close()
-        for task in self._logs.values():
-            task.cancel()
-        self._logs.clear()
+        self._logs.close()
 
     async def _work(self) -> None:
         """Look at the run whenever it is woken or due, until it is over."""
         failures = unexpected = 0
-        controller = self._controller
+        office = self._office
         try:
             while True:
                 self._event.clear()
                 due: float | None
                 try:
-                    with controller.metrics.reconcile():
+                    with office.metrics.reconcile():
                         due = await self._look()
                     failures = unexpected = 0
                     self._unwritten = None
@@ -218,17 +200,17 @@ class Worker:
                         # What was heard of the run is not what there is, or there is nobody to
                         # write to: then it cannot be read either.
                         self._manifest = None
-                    controller.metrics.error(error.label)
+                    office.metrics.error(error.label)
                     if not (error.terminating or error.not_found):
-                        controller.logger.warning("%s/%s: %s; again in %g s", *self.key, error, due)
+                        office.logger.warning("%s/%s: %s; again in %g s", *self.key, error, due)
                     # What will be refused again, and is no object of the run: its status.
                     unexpected += error.refused and not error.forbidden and self._refusal is None
                     await self._give_up(error, unexpected - len(_RETRY_SECONDS))
                 except Exception as error:
                     due = _RETRY_SECONDS[min(unexpected, len(_RETRY_SECONDS) - 1)]
                     unexpected += 1
-                    controller.metrics.error(type(error).__name__)
-                    controller.logger.exception("%s/%s: unexpected error", *self.key)
+                    office.metrics.error(type(error).__name__)
+                    office.logger.exception("%s/%s: unexpected error", *self.key)
                     await self._give_up(error, unexpected - _TRIES)
                 if await self._steps_aside():
                     due = 0.0
@@ -250,7 +232,7 @@ class Worker:
             # No status says so, and yet whoever has the lane next must not share it.
             due = await self._take_down()
             if due is None:
-                self._controller.pass_over(self)
+                self._office.pass_over(self)
             return due
         manifest = await self._current()
         if manifest is None:
@@ -284,7 +266,7 @@ class Worker:
             if not certain and (exceeded := self._over_caps(run, found)):
                 await self._refuse(manifest, CAP_EXCEEDED, exceeded)
                 return None
-            context = context_of(run, self._controller.settings, found.scenario, self.turn.lane)
+            context = context_of(run, self._office.settings, found.scenario, self.turn.lane)
             if context.placement_problem is not None and not run.begun:
                 await self._refuse(manifest, *context.placement_problem)
                 return None
@@ -293,13 +275,13 @@ class Worker:
             if not error.forbidden or (card.active and self._may_be_allowed_again()):
                 raise
             namespace = self.key[0]
-            message = self._controller.how_to_enable(namespace)
+            message = self._office.settings.how_to_enable(namespace)
             await self._refuse(manifest, NOT_ENABLED, message)
             return None
         self._forbidden_since = None
-        self._controller.metrics.trials(run, decision.trials, observed.results)
+        self._office.metrics.trials(run, decision.trials, observed.results)
         if self._worth_saying(run.status, decision.status):
-            await self._controller.say(run, decision.status, now)
+            await self._office.statuses.say(run, decision.status, now)
             self._said_at = time.monotonic()
         await self._execute(run, context, decision, now)
         state = decision.status.state
@@ -307,7 +289,7 @@ class Worker:
         return None if gives_lane_back else self._again(decision)
 
     async def _refuse(self, manifest: Manifest, reason: str, message: str) -> None:
-        await self._controller.refuse(manifest, reason, message, self.seconds)
+        await self._office.statuses.refuse(manifest, reason, message, self.seconds)
 
     def _may_be_allowed_again(self) -> bool:
         """Whether rights that are missed may come back, so that the lane stays where it is.
@@ -347,7 +329,7 @@ class Worker:
         services = found.scenario.services
         if run.begun and not services:
             return None
-        turns = self._controller.settings.turns
+        turns = self._office.settings.turns
         return cap_exceeded(run.spec, run.namespace, turns, services)
 
     def _again(self, decision: Decision) -> float:
@@ -367,10 +349,10 @@ class Worker:
             return self._manifest
         found = await self._kube.get(KIND, *self.key)
         if found is None or found["metadata"]["uid"] != self.uid:
-            self._controller.gone(self.uid)
+            self._office.runs.remove(self.uid)
             return None
         self._manifest = found
-        self._controller.heard(found)
+        self._office.runs.renew(found)
         return found
 
     def _parsed(self, manifest: Manifest) -> Run:
@@ -387,7 +369,7 @@ class Worker:
         while True:
             now = datetime.now(UTC)
             observed = await observe(self._kube, run, context, self._memory, now)
-            self._follow_logs(observed)
+            self._logs.follow(observed)
             observed = replace(
                 observed,
                 targets=await self._targets.look(run),
@@ -401,10 +383,10 @@ class Worker:
             decision = decide(run, observed, context, now)
             if fresh:
                 break
-            if _grave(run, decision):
+            if grave(run, decision):
                 await asyncio.gather(self._watches.refresh(), self._targets.refresh())
                 fresh = True
-            elif not pods_fresh and any(map(_stored_result, decision.actions)):
+            elif not pods_fresh and any(map(stored_result, decision.actions)):
                 # A figure is only as good as the pods that it was measured on.
                 await self._watches.refresh("Pod")
                 pods_fresh = True
@@ -441,12 +423,12 @@ class Worker:
             self._resize_refused = error.refused
             # What comes before it is done: nothing of that is refused any more.
             self._refusal = None
-            self._controller.logger.warning("%s/%s: %s", *self.key, error)
+            self._office.logger.warning("%s/%s: %s", *self.key, error)
             return
         except NameTaken as taken:
             patience = _PASSING_SECONDS if taken.passing else 0.0
             self._refusal = Refusal(str(taken), now, "NameTaken", patience)
-            self._controller.logger.warning("%s/%s: %s", *self.key, taken)
+            self._office.logger.warning("%s/%s: %s", *self.key, taken)
             return
         except KubeError as error:
             # One that is away would else be taken for one that refuses, when it is back.
@@ -470,7 +452,7 @@ class Worker:
         if any(isinstance(one, Resize) for one in decision.actions):
             self._resize_refused = None
         self._memory.keep(created, context)
-        self._controller.metrics.carried_out(decision.actions)
+        self._office.metrics.carried_out(decision.actions)
 
     async def _answers(self) -> bool:
         """Return whether the API server answers a question.
@@ -498,10 +480,10 @@ class Worker:
                 return
             await self._clear()
             status = abandoned(manifest, error, datetime.now(UTC))
-            await self._controller.write_status(manifest["metadata"], status)
+            await self._office.statuses.write(manifest["metadata"], status)
         except Exception as failed:
             # It is tried again, like everything else.
-            self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
+            self._office.logger.exception("%s/%s: cannot be given up yet", *self.key)
             await self._note(failed)
 
     async def _note(self, error: Exception) -> None:
@@ -515,7 +497,7 @@ class Worker:
         elif self._unwritten is None:
             self._unwritten = _Unwritten(time.monotonic(), error)
             if isinstance(error, StatusNotInSchema):
-                await self._controller.say_not_in_schema(self.turn.card, error)
+                await self._office.statuses.say_not_in_schema(self.turn.card, error)
         else:
             self._unwritten.error = error
 
@@ -529,10 +511,10 @@ class Worker:
         if unwritten is None or time.monotonic() - unwritten.since < _UNWRITTEN_SECONDS:
             return False
         self._aside = True
-        self._controller.metrics.error("StatusNotWritten")
+        self._office.metrics.error("StatusNotWritten")
         said = "%s/%s: gives its lane on, since its status cannot be written: %s"
-        self._controller.logger.error(said, *self.key, unwritten.error)
-        await self._controller.say_unwritten(self.turn.card, unwritten.error)
+        self._office.logger.error(said, *self.key, unwritten.error)
+        await self._office.statuses.say_unwritten(self.turn.card, unwritten.error)
         return True
 
     async def _clear(self) -> bool:
@@ -543,7 +525,7 @@ class Worker:
         try:
             await self._watches.refresh()
         except KubeError as error:
-            self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
+            self._office.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
             return error.forbidden
         cleared = True
         for action in deployed(self._children):
@@ -553,79 +535,6 @@ class Worker:
                     await self._kube.delete(action.kind, self.key[0], child.name, child.uid)
             except KubeError as error:
                 # One that may not be deleted keeps no other.
-                self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
+                self._office.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
                 cleared = False
         return cleared
-
-    # Logs of generators --------------------------------------------------------------------
-
-    def _follow_logs(self, observed: Observed) -> None:
-        for pod in observed.pods_of("generator"):
-            running = any(one.name == GENERATOR_CONTAINER and one.running for one in pod.containers)
-            if running and pod.name not in self._logs:
-                task = asyncio.create_task(_quietly(self._follow(pod.name)))
-                self._logs[pod.name] = task
-
-    async def _follow(self, pod: str) -> None:
-        """Have the result of a generator in the moment in which it prints it.
-
-        The kubelet reports the end of a container about a second later.
-        """
-        lines: deque[str] = deque()
-        cut: list[str] = []
-        size = 0
-        async for line in self._kube.follow_log(self.key[0], pod, GENERATOR_CONTAINER):
-            lines.append(line)
-            size += len(line) + 1
-            # The result is in the last lines.
-            while size > LOG_BYTES and len(lines) > 1:
-                size -= len(lines.popleft()) + 1
-                cut = [CUT_LINE]
-            # A stream that breaks off in the middle of a line has the beginning of a result.
-            if line.startswith(RESULT_PREFIX) and not cut_short(line):
-                self._memory.logs[pod] = "\n".join([*cut, *lines]) + "\n"
-                self.wake()
-                return
-
-
-def _doubted(run: Run, result: TrialResult) -> bool:
-    """Whether somebody else than the server may have had a hand in a result."""
-    figures = result.figures
-    if not run.spec.server(result.server).deployed:
-        # Its pods are others' to start again and to replace.
-        return True
-    return result.outcome is TrialOutcome.FAILED or (figures is not None and figures.errors > 0)
-
-
-def _grave(run: Run, decision: Decision) -> bool:
-    """Whether a decision blames somebody or gives something up."""
-    old = run.status
-    succeeded = decision.status.condition(ConditionType.SUCCEEDED)
-    if succeeded is not None and succeeded.status is ConditionStatus.FALSE:
-        before = old.condition(ConditionType.SUCCEEDED)
-        if before is None or before.status is not ConditionStatus.FALSE:
-            return True
-    lost = {(one.trial, one.attempt) for one in old.lost_attempts or []}
-    if {(one.trial, one.attempt) for one in decision.status.lost_attempts or []} - lost:
-        return True
-    out = {one.name for one in old.servers or [] if one.state is ServerState.FAILED}
-    for server in decision.status.servers or []:
-        if server.state is ServerState.FAILED and server.name not in out:
-            return True
-    results = filter(None, map(_stored_result, decision.actions))
-    return any(_doubted(run, read_result(manifest)[0]) for manifest in results)
-
-
-def _stored_result(action: Action) -> Manifest | None:
-    """Return the object in which an action stores a result for ever, or None."""
-    if not isinstance(action, Create) or action.manifest["kind"] != "ConfigMap":
-        return None
-    labels = action.manifest["metadata"]["labels"]
-    stored = labels[COMPONENT_LABEL] == Component.RESULT and "immutable" in action.manifest
-    return action.manifest if stored else None
-
-
-async def _quietly(work: Awaitable[None]) -> None:
-    """Do work that only makes things quicker: its failure is no error."""
-    with suppress(KubeError):
-        await work
