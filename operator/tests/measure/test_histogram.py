@@ -6,13 +6,19 @@ import base64
 import math
 import struct
 import zlib
+from collections.abc import Iterator
 
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laptime.measure import Histogram, HistogramError
+from laptime.manifests.objects import COMPONENT_LABEL, Component
+from laptime.manifests.result import read_result
+from laptime.measure import GeneratorResult, Histogram, HistogramError, measured_phase
+from laptime.measure.figures import latency_histogram
+from laptime.measure.generator import parse_payload
+from tests import version_1
 
 HOUR = 3_600_000_000
 MICROSECONDS = st.one_of(st.integers(1, 5000), st.integers(1, HOUR))
@@ -75,6 +81,52 @@ def test_merging_gives_the_quantiles_of_all_values_together(
 def test_the_mean_is_exact_within_a_thousandth(values: list[int]) -> None:
     exact = sum(values) / len(values) / 1e6
     assert Histogram.of_microseconds(values).mean_seconds() == pytest.approx(exact, rel=1e-3)
+
+
+class Reads(dict[int, int]):
+    """Counts of a histogram that count how often somebody goes through all cells."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_cells_are_put_in_order_once_for_all_percentiles() -> None:
+    counts = Reads(Histogram.of_microseconds(range(1, 5000)).counts)
+    assert Histogram(counts).latency() is not None
+    # Once to put them in order, and once for the least of them.
+    assert counts.times <= 2
+
+
+def test_what_is_stored_of_a_recorded_run_is_what_its_histograms_say_to_the_last_bit() -> None:
+    seen = 0
+    for manifest in version_1.single():
+        if manifest["metadata"]["labels"][COMPONENT_LABEL] != Component.RESULT:
+            continue
+        stored, payload = read_result(manifest)
+        result = parse_payload(payload)
+        assert stored.figures is not None
+        assert isinstance(result, GeneratorResult)
+        phase = measured_phase(result)
+        assert phase is not None
+        times = Histogram.merged(
+            Histogram.decode(one.server_time) for one in phase.endpoints.values()
+        )
+        latency = times.latency()
+        assert latency is not None
+        assert latency == stored.figures.server_time
+        assert latency_histogram(phase).response_times() == stored.figures.latency
+        # And what each percentile is when it is asked for alone.
+        assert latency.p50_seconds == times.quantile_seconds(0.5)
+        assert latency.p80_seconds == times.quantile_seconds(0.8)
+        assert latency.p90_seconds == times.quantile_seconds(0.9)
+        assert latency.p99_seconds == times.quantile_seconds(0.99)
+        assert latency.p999_seconds == times.quantile_seconds(0.999)
+        assert latency.max_seconds == times.quantile_seconds(1.0)
+        seen += 1
+    assert seen == 6
 
 
 def test_no_values_have_no_latency() -> None:

@@ -153,15 +153,18 @@ class Histogram:
         """Return the percentiles of these values that Laptime reports; None for no values."""
         if self.total == 0:
             return None
+        p50, p80, p90, p99, p999, longest = self.quantiles_seconds(
+            (0.5, 0.8, 0.9, 0.99, 0.999, 1.0)
+        )
         return Latency(
             min_seconds=_bounds(min(self.counts))[0] / 1e6,
             mean_seconds=self.mean_seconds(),
-            p50_seconds=self.quantile_seconds(0.5),
-            p80_seconds=self.quantile_seconds(0.8),
-            p90_seconds=self.quantile_seconds(0.9),
-            p99_seconds=self.quantile_seconds(0.99),
-            p999_seconds=self.quantile_seconds(0.999),
-            max_seconds=self.quantile_seconds(1.0),
+            p50_seconds=p50,
+            p80_seconds=p80,
+            p90_seconds=p90,
+            p99_seconds=p99,
+            p999_seconds=p999,
+            max_seconds=longest,
         )
 
 
