@@ -18,8 +18,8 @@ from laptime.kube.errors import kube_error
 from laptime.log_lines import LineFormatter
 from laptime.manifests.result import RESULT_KEY, read_result
 from laptime.measure.generator import GeneratorError, parse_generator_output
+from laptime.measure.node_usage import neighbours_query, node_query
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
-from laptime.measure.prometheus import neighbours_query, node_query
 from laptime.measure.promql import TrialWindow, query_samples
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.timeseries import Window

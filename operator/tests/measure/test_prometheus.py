@@ -13,15 +13,9 @@ from laptime.api.isolation import Quietness
 from laptime.api.usage import NodeUsage, Source, TrialUsage
 from laptime.measure.clocks import Clocks
 from laptime.measure.isolation import trial_isolation
-from laptime.measure.prometheus import (
-    agent_query,
-    component_of_pod,
-    kubelet_query,
-    neighbours_query,
-    node_query,
-    stalls_query,
-    trial_usage,
-)
+from laptime.measure.node_usage import neighbours_query, node_query
+from laptime.measure.pod_series import agent_query, component_of_pod, kubelet_query, stalls_query
+from laptime.measure.prometheus import trial_usage
 from laptime.measure.promql import PrometheusError, TrialWindow, query_samples
 from laptime.measure.timeseries import Window
 from laptime.measure.validity import judge_usage
