@@ -27,7 +27,7 @@ from as_written import (
 from exported_metrics import exported
 from laptime.analysis import wording
 from laptime.api.isolation import Isolation, Quietness
-from laptime.reconcile import run_metrics
+from laptime.reconcile import run_metrics, run_samples
 from laptime.reconcile.metrics import CONTROLLER
 
 from laptime_dashboards.meanings import ISOLATION
@@ -430,12 +430,12 @@ def test_a_run_of_which_the_operator_says_nothing_may_be_gone_or_too_old(name: s
 
 
 ROOM = {
-    r"laptime_result_tie": f"{run_metrics.MOST_TIES} ties",
-    r"laptime_result_objective": f"{run_metrics.MOST_OBJECTIVES} objectives",
-    r"laptime_result_check_\w+": f"{run_metrics.MOST_CHECKS} checks",
-    r"laptime_result_script_\w+": f"{run_metrics.MOST_METRICS} metrics",
+    r"laptime_result_tie": f"{run_samples.MOST_TIES} ties",
+    r"laptime_result_objective": f"{run_samples.MOST_OBJECTIVES} objectives",
+    r"laptime_result_check_\w+": f"{run_samples.MOST_CHECKS} checks",
+    r"laptime_result_script_\w+": f"{run_samples.MOST_METRICS} metrics",
     r"laptime_trial_\w+": f"{run_metrics.MOST_TRIALS} newer trials",
-    r"laptime_result_\w+": f"{run_metrics.MOST_ROWS} rows",
+    r"laptime_result_\w+": f"{run_samples.MOST_ROWS} rows",
 }
 """Of which metrics there is how much over all runs; the first that fits."""
 
@@ -465,12 +465,12 @@ def test_the_documents_say_how_many_series_runs_may_take_at_most() -> None:
     parts = {what: (int(most), int(each)) for most, each, what in found}
     assert {what: most for what, (most, _) in parts.items()} == {
         "runs": run_metrics.MOST_RUNS,
-        "rows": run_metrics.MOST_ROWS,
+        "rows": run_samples.MOST_ROWS,
         "trials": run_metrics.MOST_TRIALS,
-        "checks": run_metrics.MOST_CHECKS,
-        "metrics": run_metrics.MOST_METRICS,
+        "checks": run_samples.MOST_CHECKS,
+        "metrics": run_samples.MOST_METRICS,
     }
-    alone = run_metrics.MOST_OBJECTIVES + run_metrics.MOST_TIES
+    alone = run_samples.MOST_OBJECTIVES + run_samples.MOST_TIES
     assert (
         0.95
         <= (sum(most * each for most, each in parts.values()) + alone)

@@ -46,11 +46,12 @@ from laptime.api.status import (
     State,
 )
 from laptime.api.usage import RowUsage, Source, TrialUsage
-from laptime.reconcile import run_metrics
+from laptime.reconcile import run_metrics, run_samples
 from laptime.reconcile.abandon import abandoned
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import card_of
-from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
+from laptime.reconcile.run_metrics import MOST_RUNS, MOST_TRIALS, RunFigures
+from laptime.reconcile.run_samples import MOST_ROWS
 from laptime.reconcile.views import Run, run_view
 from tests.reconcile.test_decide import run_to_the_end, spec_of
 from tests.reconcile.test_metrics import said
@@ -290,9 +291,9 @@ def test_response_times_have_the_intervals_of_status_and_report_figure_by_figure
     bounds = {"estimate": "value", "low": "low", "high": "high"}
     assert len(found) == 8
     for (quantile, bound), seconds in found.items():
-        name = run_metrics._QUANTILES[quantile].value
+        name = run_samples._QUANTILES[quantile].value
         assert in_status["latencyFigures"][name]["seconds"][bounds[bound]] == seconds
-    for quantile, metric in run_metrics._QUANTILES.items():
+    for quantile, metric in run_samples._QUANTILES.items():
         ends = {bounds[bound]: value for (of, bound), value in found.items() if of == quantile}
         told = LatencyFigure(seconds=Interval.model_validate(ends))
         reported = wording.latency_figure(row.response_time(metric), ends=True)
@@ -400,7 +401,7 @@ def test_a_tie_says_what_would_decide_it_and_ties_are_bounded_over_all_runs() ->
     ties = [tie.model_copy(update={"servers": ["s0", f"s{n}"]}) for n in range(1, 21)]
     for run in many(MOST_RUNS, RunStatus(state=State.SUCCEEDED, ties=ties)):
         figures.see(manifest_of(run))
-    assert len(scraped(figures)["laptime_result_tie"]) == run_metrics.MOST_TIES
+    assert len(scraped(figures)["laptime_result_tie"]) == run_samples.MOST_TIES
 
 
 def test_what_scripts_say_is_bounded_over_all_runs() -> None:
@@ -421,9 +422,9 @@ def test_what_scripts_say_is_bounded_over_all_runs() -> None:
     for run in many(MOST_RUNS, status):
         figures.see(manifest_of(run))
     found = scraped(figures)
-    assert len(found["laptime_result_check_rate"]) == run_metrics.MOST_CHECKS
-    assert len(found["laptime_result_script_value"]) == run_metrics.MOST_METRICS
-    assert len(found["laptime_result_objective"]) == run_metrics.MOST_OBJECTIVES
+    assert len(found["laptime_result_check_rate"]) == run_samples.MOST_CHECKS
+    assert len(found["laptime_result_script_value"]) == run_samples.MOST_METRICS
+    assert len(found["laptime_result_objective"]) == run_samples.MOST_OBJECTIVES
     newest = {labels["run"] for labels, _ in found["laptime_result_script_value"]}
     assert newest == {f"run-{number:04d}" for number in range(MOST_RUNS - 10, MOST_RUNS)}
 

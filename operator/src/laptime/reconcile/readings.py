@@ -23,7 +23,7 @@ from laptime.measure.readings import no_readings, trial_readings
 from laptime.measure.timeseries import Window
 from laptime.plan.pools import pool_name
 from laptime.reconcile.handed_on import HandedOn
-from laptime.reconcile.run_metrics import position_of
+from laptime.reconcile.run_samples import position_of
 from laptime.reconcile.views import Run, parse_time
 
 _AT_ONCE = 4
