@@ -18,9 +18,8 @@ from laptime.analysis.remembered import remembered
 from laptime.api.status import State
 from laptime.kube import connection
 from laptime.manifests.objects import COMPONENT_LABEL
+from laptime.reconcile import container_logs, run_metrics
 from laptime.reconcile import controller as controlling
-from laptime.reconcile import observe as observing
-from laptime.reconcile import run_metrics
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
@@ -711,7 +710,7 @@ async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_ru
 async def test_logs_that_nobody_gets_at_cost_attempts_and_hold_no_lane(
     status: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observing, "_UNREADABLE_SECONDS", 0.2)
+    monkeypatch.setattr(container_logs, "_UNREADABLE_SECONDS", 0.2)
     # Not half a minute before each attempt.
     monkeypatch.setattr(trials, "_BACK_OFF_SECONDS", (0.2, 0.5))
     server = ApiServer()

@@ -30,11 +30,11 @@ from laptime.manifests.result import (
 )
 from laptime.manifests.undisturbed import ASKED_ANNOTATION
 from laptime.reconcile import children as module
-from laptime.reconcile import observe as observing
+from laptime.reconcile import result_cache
 from laptime.reconcile.cache import Room, Watch
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.held import OF_KIND, ONLY_THERE, TARGET, held
-from laptime.reconcile.observe import ResultCache
+from laptime.reconcile.result_cache import ResultCache
 from laptime.reconcile.service_view import service_view
 from laptime.reconcile.views import deployment_view, job_view, pod_view
 from tests.manifests.runs import context
@@ -164,7 +164,7 @@ def test_one_of_two_thousand_trials_has_room_for_all_that_it_stores(
 def test_what_generators_printed_fills_no_memory(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(observing, "MOST_PAYLOAD_BYTES", 4 * MIB)
+    monkeypatch.setattr(result_cache, "MOST_PAYLOAD_BYTES", 4 * MIB)
     cache, ctx = ResultCache("u"), context()
 
     def add(trial: str) -> None:

@@ -68,7 +68,7 @@ async def test_causes_are_told_by_it_those_of_the_trial_before_it_too() -> None:
     server = ApiServer()
     server.add({**run_manifest("told"), "spec": spec_of(1, 1, 2).to_wire()})
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("laptime.reconcile.observe.watched_result", judged)
+        patched.setattr("laptime.reconcile.result_cache.watched_result", judged)
         async with operating(server), working(server) as nodes:
             nodes.free = ["node-1", "node-2"]
             await until(lambda: state(server, "told") == "Succeeded")

@@ -11,7 +11,7 @@ import pytest
 from laptime.api.doubts import OTHER_SCHEMA
 from laptime.api.results import TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.reconcile.observe import ResultCache
+from laptime.reconcile.result_cache import ResultCache
 from laptime.reconcile.views import ContainerView
 
 from .test_deadlines import over, until

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from laptime.kube import LOG_BYTES, Kube, KubeError
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
-from laptime.reconcile.observe import GENERATOR_CONTAINER, Logs
+from laptime.reconcile.container_logs import GENERATOR_CONTAINER, Logs
 from laptime.reconcile.views import Observed
 
 
