@@ -15,9 +15,11 @@ from laptime.api.attempts import Fault
 from laptime.api.results import Validity
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.undisturbed import pod_template
+from laptime.measure import Altered
 from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.fault import whose_fault
-from laptime.reconcile.views import PodView, pod_view
+from laptime.reconcile.held import OF_KIND, held
+from laptime.reconcile.views import ContainerView, PodView, pod_view
 
 from .api_server import ApiServer, Object
 from .nodes import Nodes, working
@@ -26,6 +28,8 @@ from .test_deadlines import in_state, measuring, over
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .test_folding import stored
+from .test_side_services import MOCK, STORE, scenario
+from .test_side_services import spec as with_services
 from .world import World
 
 COMPONENT = "laptime.dev/component"
@@ -176,6 +180,88 @@ def test_no_server_answers_for_a_container_that_is_not_its_own(
         name == "istio-proxy"
     )
     assert whose_fault(problem.reason, problem.part) is fault
+
+
+class Meshed(World):
+    """A cluster that puts a proxy and what prepares it into each pod of a Job.
+
+    The proxy goes on when the Job's own container has ended, so that neither pod nor Job ever does.
+    """
+
+    def _run_pod(self, pod: PodView) -> None:
+        if not pod.ended:
+            super()._run_pod(pod)
+        found = self.pods[pod.name]
+        if found.deleting or found.owner not in self.jobs or not found.containers:
+            return
+        before = ContainerView("istio-init", exit_code=0)
+        proxy = ContainerView("istio-proxy", ready=True, running=True, running_since=self.now)
+        over = found.phase == "Succeeded"
+        self.pods[pod.name] = replace(
+            found,
+            phase="Running" if over else found.phase,
+            # So a kubelet says of a pod of which one container has ended.
+            ready=found.ready and not over,
+            once=True,
+            altered=Altered(main="k6", added=(before.name, proxy.name), prepares=(before.name,)),
+            containers=(before, *found.own, proxy),
+        )
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_proxy_that_outlives_each_job_keeps_no_run_from_its_end(parallelism: int) -> None:
+    world = Meshed(spec_of(2, 1, 2, generator={"parallelism": parallelism}), Random(1))
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    results = world.observe().results.values()
+    assert len(results) == 4
+    assert not any(one.lost_attempts for one in results)
+    said = "and container istio-proxy to the pod of the generator"
+    assert all(said in " ".join(one.validity_reasons) for one in results)
+
+
+def test_beside_such_a_proxy_wrong_answers_are_the_servers_and_no_lost_node() -> None:
+    world = Meshed(spec_of(2, 1, 1), Random(1))
+    said = "GET / is 500 and should be 200"
+    world.verdicts["s1"] = {"ok": False, "reason": "WrongAnswer", "message": said}
+    world_until(world, over)
+    (wrong,) = (one for one in world.run.status.servers or [] if one.name == "s1")
+    assert (wrong.reason, wrong.message) == ("WrongAnswer", f"server s1: {said}")
+    assert len(world.observe().results) == 1
+
+
+@pytest.mark.parametrize("service", [MOCK, STORE])
+def test_beside_such_a_proxy_a_reset_is_over_when_its_own_container_is(service: Object) -> None:
+    world = Meshed(with_services(repetitions=2), Random(1), scenario=scenario(service))
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_beside_such_a_proxy_a_reset_that_fails_says_so() -> None:
+    world = Meshed(with_services(), Random(1), scenario=scenario(STORE))
+    world.reset_verdicts = [{"exit": 3, "ok": False, "message": "no such table"}]
+    world_until(world, over)
+    ended = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert ended is not None
+    assert ended.reason == "ServiceResetFailed"
+    assert "no such table" in ended.message
+
+
+@pytest.mark.parametrize(("policy", "ended"), [("Never", True), ("Always", False)])
+def test_a_pod_of_a_job_is_over_with_its_own_container(policy: str, ended: bool) -> None:
+    pod = pod_template({COMPONENT: "generator"}, {"containers": [OWN]})
+    metadata = {**pod["metadata"], "name": "g-1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    containers = [OWN, {"name": "istio-proxy", "image": "proxyv2"}]
+    running: Object = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    done = {"name": "server", "ready": False, "state": {"terminated": {"exitCode": 0}}}
+    proxy = {"name": "istio-proxy", "ready": True, "state": running}
+    manifest = {
+        "metadata": metadata,
+        "spec": {"restartPolicy": policy, "containers": containers},
+        "status": {"phase": "Running", "containerStatuses": [done, proxy]},
+    }
+    view = pod_view(held(manifest, OF_KIND["Pod"]))
+    assert (view.ended, view.marked_unready) == (ended, not ended)
 
 
 TIERS = ("postgres", "pgbouncer", "haproxy")

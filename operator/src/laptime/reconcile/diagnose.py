@@ -244,7 +244,7 @@ def words_lost(what: str, pods: Sequence[PodView]) -> Problem | None:
 
     For images of ours, which always say something: where nothing came, the node has lost it.
     """
-    for container in pods[-1].containers if pods else ():
+    for container in pods[-1].own if pods else ():
         if container.exit_code == 0 and _copied(pods[-1], container):
             # What has copied all says nothing.
             continue

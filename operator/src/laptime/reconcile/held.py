@@ -76,7 +76,7 @@ _NODES = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms"
 _POD: Shape = {
     "metadata": METADATA,
     "spec": {
-        **_fields("nodeName", "hostNetwork"),
+        **_fields("nodeName", "hostNetwork", "restartPolicy"),
         "containers": [_CONTAINER],
         "initContainers": [_CONTAINER],
         "ephemeralContainers": [_CONTAINER],

@@ -78,6 +78,8 @@ class PodView:
     index: int = 0
     owner: str | None = None
     owner_uid: str | None = None
+    # Whether what has ended of it is never started again, as in the pods of Jobs.
+    once: bool = False
     phase: str = "Pending"
     ready: bool = False
     deleting_since: datetime | None = None
@@ -161,7 +163,7 @@ class PodView:
         Ready pods have no probe any more, so that of a kubelet has no reason to.
         """
         return (
-            not self.ready
+            not (self.ready or self.ended)
             and self.phase == "Running"
             and any(one.running for one in self.containers)
             and all(
@@ -189,12 +191,22 @@ class PodView:
         return max(time for time in begun if time is not None)
 
     @property
+    def own(self) -> tuple[ContainerView, ...]:
+        """Its containers without those that the cluster has added."""
+        return tuple(one for one in self.containers if one.name not in self.altered.added)
+
+    @property
     def ended(self) -> bool:
-        """Whether nothing of it runs any more, or ever will."""
+        """Whether nothing of it runs any more, or ever will.
+
+        What the cluster has put beside a Job's container, such as the proxy of a mesh, stays until
+        the pod is deleted, and does nothing any more.
+        """
         if self.phase in ("Succeeded", "Failed"):
             return True
-        over = all(not one.running and one.exit_code is not None for one in self.containers)
-        return self.deleting and bool(self.containers) and over
+        of_it = self.own if self.once else self.containers
+        over = all(not one.running and one.exit_code is not None for one in of_it)
+        return (self.deleting or self.once) and bool(of_it) and over
 
     @property
     def restarts(self) -> int:
@@ -558,6 +570,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         index=int(labels.get(COMPLETION_INDEX, "0")),
         owner=owners[0]["name"] if owners else None,
         owner_uid=owners[0].get("uid") if owners else None,
+        once=spec.get("restartPolicy") == "Never",
         phase=status.get("phase", "Pending"),
         ready=conditions.get("Ready", {}).get("status") == "True",
         deleting_since=parse_time(metadata.get("deletionTimestamp")),

@@ -99,7 +99,7 @@ def _reported(error: GeneratorError) -> Problem:
 
 def _killed(generators: list[PodView]) -> Problem | None:
     """Return the problem of a generator that somebody ended before it had a result."""
-    codes = [one.exit_code for pod in generators for one in pod.containers]
+    codes = [one.exit_code for pod in generators for one in pod.own]
     if any(pod.deleting for pod in generators) or any(code in _KILLED_CODES for code in codes):
         return generator_lost("the generator's pod was deleted or killed before it had a result")
     return None
@@ -110,7 +110,7 @@ def _log_lost(generators: Sequence[PodView], errors: Sequence[GeneratorError]) -
 
     It prints that before it ends; a container runtime that is killed takes the last lines along.
     """
-    ends = [one.exit_code for pod in generators for one in pod.containers]
+    ends = [one.exit_code for pod in generators for one in pod.own]
     if errors[0].reason not in CUT_SHORT or set(ends) != {0}:
         return None
     text = f"the log of the generator is not whole, although it ended well: {errors[0].message}"

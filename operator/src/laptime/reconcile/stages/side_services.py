@@ -139,8 +139,14 @@ def _reset_pods(situation: Situation, one: SideService, job: WorkloadView) -> li
     return job.own(situation.observed.pods_of(one.reset_component, trial=job.trial))
 
 
+def _ended_well(situation: Situation, one: SideService, job: WorkloadView) -> bool:
+    """Whether a reset has ended well: its Job does not while the cluster's container is there."""
+    pods = [pod for pod in _reset_pods(situation, one, job) if pod.once and pod.ended]
+    return job.complete or any(all(part.exit_code == 0 for part in pod.own) for pod in pods)
+
+
 def _is_done(situation: Situation, one: SideService, job: WorkloadView) -> bool:
-    if job.deleting or not job.complete:
+    if job.deleting or not _ended_well(situation, one, job):
         return False
     if one.reset is None or one.reset.request is None:
         return True
@@ -163,7 +169,7 @@ def _reset_problem(situation: Situation, one: SideService, job: WorkloadView) ->
     verdict = verdict_in(pods)
     if verdict is not None and not verdict.get("ok"):
         return Problem(_FAILED, f"{what} failed: {verdict.get('message')}", fatal=True)
-    if job.complete or job.deleting:
+    if job.deleting or _ended_well(situation, one, job):
         return None
     too_long = Problem(_FAILED, f"{what} did not end within {limit:g} s", fatal=True)
     if job.failed_reason is None:

@@ -13,7 +13,7 @@ from laptime.reconcile.views import PodView
 def verdict_in(pods: Iterable[PodView]) -> dict[str, object] | None:
     """Return the verdict of the first pod that has one; None while none has."""
     for pod in pods:
-        for container in pod.containers:
+        for container in pod.own:
             if container.exit_code == 0 and container.exit_message:
                 verdict = parse_verdict(container.exit_message)
                 if verdict is not None:
