@@ -246,11 +246,56 @@ async def test_many_namespaces_that_are_not_enabled_keep_no_good_run_waiting(
         assert len(asked) <= 3 * len(closed)
 
 
-def _run_in(namespace: str) -> dict[str, Any]:
-    return {**run_manifest("demo"), "metadata": {"name": "demo", "namespace": namespace}}
+async def test_a_run_that_comes_later_into_such_a_namespace_is_told_while_another_is_measured() -> (
+    None
+):
+    server = ApiServer(forbidden={"closed"})
+    server.add(run_manifest("active"))
+    async with operating(server):
+        await until(lambda: state(server, "active") == "Deploying")
+        server.add(_run_in("closed", "first"))
+        await until(lambda: _refused_in(server, "closed", "first"))
+        server.add(_run_in("closed", "later"))
+        await until(lambda: _refused_in(server, "closed", "later"))
 
 
-def _refused_in(server: ApiServer, namespace: str) -> bool:
-    found = server.get("BenchmarkRun", namespace, "demo") or {}
+async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A webhook is away, or the disk of etcd is full, and many runs wait."""
+    monkeypatch.setattr(controller, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(controller, "_TRIED_A_SECOND", 20.0)
+    server = ApiServer()
+    server.add(run_manifest("active"))
+    asked = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "PATCH" and "/waits-" in request.path:
+            asked.append(request.path)
+            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
+        return None
+
+    async with operating(server):
+        await until(lambda: state(server, "active") == "Deploying")
+        server.fault = fault
+        waiting = [f"waits-{number:02d}" for number in range(20)]
+        for name in waiting:
+            server.add(run_manifest(name))
+        await until(lambda: len(asked) >= 20)
+        asked.clear()
+        for number in range(10):
+            server.add(finished(f"done-{number}"))
+            await asyncio.sleep(0.05)
+        assert len(asked) <= 10
+        server.fault = None
+        await until(lambda: all(state(server, name) == "Queued" for name in waiting))
+
+
+def _run_in(namespace: str, name: str = "demo") -> dict[str, Any]:
+    return {**run_manifest(name), "metadata": {"name": name, "namespace": namespace}}
+
+
+def _refused_in(server: ApiServer, namespace: str, name: str = "demo") -> bool:
+    found = server.get("BenchmarkRun", namespace, name) or {}
     conditions = (found.get("status") or {}).get("conditions") or []
     return any(one["reason"] == "NamespaceNotEnabled" for one in conditions)

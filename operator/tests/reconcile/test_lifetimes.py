@@ -76,6 +76,35 @@ async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_not_asked_
         await until(lambda: not server.of("BenchmarkRun"))
 
 
+async def test_runs_that_nobody_answers_for_are_not_all_asked_for_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A webhook for deletions is away, and a hundred runs have had their time."""
+    monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(lifetimes, "_TRIED_A_SECOND", 10.0)
+    server = ApiServer()
+    for number in range(10):
+        server.add(mortal(f"old-{number}"))
+    asked = []
+
+    async def fault(request: web.Request) -> web.Response | None:
+        if request.method == "DELETE":
+            asked.append(request.path)
+            return web.json_response({"reason": "InternalError", "message": "hook"}, status=500)
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: len(asked) == 10)
+        # Others end all the time.
+        for number in range(10):
+            server.add(finished(f"done-{number}"))
+            await asyncio.sleep(0.05)
+        assert len(asked) == 10
+        server.fault = None
+        await until(lambda: len(server.of("BenchmarkRun")) == 10)
+
+
 @pytest.mark.parametrize(
     "changed", [{"retry": 1}, {"ttlSecondsAfterFinished": 10**9}], ids=["retry", "more time"]
 )

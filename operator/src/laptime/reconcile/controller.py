@@ -42,6 +42,8 @@ _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 # So long nobody tries again to accept a run whose status was refused.
 _REFUSED_SECONDS = 30.0
+# Of those that cannot be accepted for anything else so many are tried again in a second at most.
+_TRIED_A_SECOND = 5.0
 _AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
@@ -306,9 +308,15 @@ class Controller:
         closed = {card.namespace for card in new if card.refused == NOT_ENABLED}
         gate = asyncio.Semaphore(_AT_ONCE)
         opened = await self._opened(closed, gate)
-        # One that is cancelled before it began needs no namespace.
-        todo = [card for card in new if card.ends or card.namespace not in closed - opened]
+        # One that is cancelled before it began needs no namespace; one that is new there is told
+        # what the others were told.
+        todo = [
+            card
+            for card in new
+            if card.ends or card.refused != NOT_ENABLED or card.namespace in opened
+        ]
         self._to_accept = len(todo)
+        failed: list[str] = []
 
         async def one(card: Card) -> None:
             async with gate:
@@ -323,8 +331,10 @@ class Controller:
                     if isinstance(error, StatusNotWritten) and error.counts and not usual:
                         self._not_before[card.uid] = self._now() + _REFUSED_SECONDS
                         again = min(again, _REFUSED_SECONDS)
-                    else:
+                    elif error.conflict:
                         again = _AGAIN_SECONDS
+                    else:
+                        failed.append(card.uid)
                     self._logger.warning("%s/%s: %s", card.namespace, card.name, error)
                     if isinstance(error, StatusNotInSchema):
                         await self.statuses.say_not_in_schema(card, error)
@@ -334,6 +344,11 @@ class Controller:
                     self._logger.exception("%s/%s: unexpected error", card.namespace, card.name)
 
         await asyncio.gather(*(one(card) for card in todo))
+        if failed:
+            # Nobody answers, or a webhook does not, however many ask.
+            pause = max(_AGAIN_SECONDS, len(failed) / _TRIED_A_SECOND)
+            self._not_before.update(dict.fromkeys(failed, self._now() + pause))
+            again = min(again, pause)
         return again
 
     async def _opened(self, closed: set[str], gate: asyncio.Semaphore) -> set[str]:

@@ -16,6 +16,8 @@ from laptime.reconcile.pauses import Pauses
 from laptime.reconcile.queue import Card, card_of
 
 _AGAIN_SECONDS = 1.0
+# Of those of which nobody says whether they may go so many are tried again in a second at most.
+_TRIED_A_SECOND = 5.0
 # Clocks are set.
 _LONGEST_SECONDS = 3600.0
 # Many runs end at once; one look is enough for all of them.
@@ -60,6 +62,7 @@ class Lifetimes:
         """Delete the runs whose time is over; return in how many seconds the next one's is."""
         now = datetime.now(UTC)
         due = [_LONGEST_SECONDS]
+        failed: list[str] = []
         for uid, card in list(self._mortal.items()):
             assert card.deadline is not None
             left = max((card.deadline - now).total_seconds(), self._pauses.left(uid))
@@ -86,6 +89,13 @@ class Lifetimes:
                     "%s/%s: it has had its time, and is not deleted yet: %s: %s",
                     card.namespace, card.name, type(error).__name__, error,
                 )  # fmt: skip
-                refused = isinstance(error, KubeError) and error.refused
-                due.append(self._pauses.begin(uid) if refused else _AGAIN_SECONDS)
+                if not isinstance(error, KubeError) or not (error.refused or error.conflict):
+                    failed.append(uid)
+                else:
+                    due.append(self._pauses.begin(uid) if error.refused else _AGAIN_SECONDS)
+        # Nobody answers, or a webhook does not, however many ask.
+        pause = max(_AGAIN_SECONDS, len(failed) / _TRIED_A_SECOND)
+        for uid in failed:
+            self._pauses.put_off(uid, pause)
+            due.append(pause)
         return min(due)

@@ -1,4 +1,6 @@
-"""When a deletion that was refused is tried again: ever less often, or once the run has changed.
+"""When a deletion that came to nothing is tried again.
+
+One that was refused ever less often, or once the run has changed.
 
 A run that an admission policy protects, say, must hold up no other, nor be asked for for ever.
 """
@@ -27,6 +29,11 @@ class Pauses:
         pause = _SECONDS[min(before, len(_SECONDS) - 1)]
         self._refused[uid] = (before + 1, time.monotonic() + pause)
         return pause
+
+    def put_off(self, uid: str, seconds: float) -> None:
+        """Take in that nobody said whether it may go, which may pass at any time."""
+        before, _ = self._refused.get(uid, (0, 0.0))
+        self._refused[uid] = (before, time.monotonic() + seconds)
 
     def end(self, uid: str) -> None:
         """Have it tried at once: it has changed, or is gone."""
