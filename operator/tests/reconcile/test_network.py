@@ -16,7 +16,7 @@ from laptime.reconcile.settings import Settings
 
 from .api_server import ApiServer, serving
 from .nodes import working
-from .test_controller import run_manifest, state, until
+from .test_controller import operating, run_manifest, state, until
 from .test_decide import MANY_PASSES, run_to_the_end, spec_of
 from .world import IMAGES, World
 
@@ -36,6 +36,22 @@ def test_a_policy_is_there_before_the_first_pod_and_after_the_last(
     plain = World(spec_of(1, 1, 1), Random(seed))
     run_to_the_end(plain)
     assert plain.policies == {}
+
+
+async def test_pods_of_a_run_that_is_given_up_end_behind_its_policy() -> None:
+    """What runs in them is somebody else's, and has some seconds from the word to its end."""
+    server = ApiServer()
+    async with operating(server, network=Network()):
+        server.add(run_manifest("a"))
+        await until(lambda: server.of("Deployment") and server.of("NetworkPolicy"))
+        found = server.get("BenchmarkRun", "default", "a") or {}
+        nonsense = found["status"] | {"results": [{}]}
+        server.change("BenchmarkRun", "default", "a", status=nonsense)
+        await until(lambda: state(server, "a") == "Failed", 30)
+        assert not server.of("Deployment")
+        assert len(server.of("NetworkPolicy")) == 1
+        server.remove("BenchmarkRun", "default", "a")
+        await until(lambda: not server.of("NetworkPolicy"))
 
 
 async def test_a_policy_is_created_kept_and_deleted_on_the_api_server() -> None:

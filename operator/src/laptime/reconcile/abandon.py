@@ -93,10 +93,13 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
 
 
 def deployed(children: Children) -> list[Delete]:
-    """Return the deletions of everything that a run has in the cluster but what it measured."""
+    """Return the deletions of everything that a run has in the cluster but what it measured.
+
+    Its policy stays: it is about pods that have yet to end, and goes with the run.
+    """
     return [
         Delete(kind, known_as(one["metadata"]))
-        for kind in ("Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
+        for kind in ("Job", "Deployment", "Service", "ConfigMap")
         for one in children.of(kind)
         if one["metadata"]["labels"].get(COMPONENT_LABEL) not in {*RESULTS, Component.SCRIPT}
     ]
