@@ -290,6 +290,23 @@ def test_a_pod_that_an_autoscaler_adds_in_mid_trial_loses_the_attempt(component:
     assert (lost.reason, lost.fault) == ("ReplicasChanged", Fault.CLUSTER)
 
 
+def test_a_tier_that_somebody_has_scaled_to_none_is_said_to_be() -> None:
+    """As by what takes the pods of all Deployments away at night."""
+    world = World(spec_of(2, 1, 2), Random(1))
+    world_until(world, measuring)
+
+    def at_night(world: World) -> bool:
+        if tier := world.deployments.get("demo-postgres"):
+            world.deployments["demo-postgres"] = replace(tier, replicas=0)
+        return over(world)
+
+    world_until(world, at_night)
+    ended = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert ended is not None
+    assert ended.reason == "ReplicasChanged"
+    assert "Deployment demo-postgres has `replicas: 0`, and not by Laptime" in ended.message
+
+
 async def test_no_figure_is_stored_on_what_a_frozen_watch_says_of_a_tier() -> None:
     """Postgres was killed in mid-trial, and the server hid it: it had no error."""
     server = ApiServer()

@@ -178,6 +178,17 @@ def too_many(what: str, pods: Sequence[PodView]) -> Problem | None:
     )
 
 
+def scaled_to_none(what: str, workload: WorkloadView | None) -> Problem | None:
+    """Return that somebody has taken the one pod off a tier's Deployment, or None."""
+    if workload is None or workload.replicas > 0:
+        return None
+    return Problem(
+        "ReplicasChanged",
+        f"{what} has no pod, since Deployment {workload.name} has `replicas: 0`, and not by "
+        "Laptime: what scales Deployments down, such as at night, has to leave this one out",
+    )
+
+
 def diagnose_refusal(
     what: str, workload: WorkloadView | None, unsaid: Sequence[str] = ()
 ) -> Problem | None:

@@ -94,9 +94,9 @@ PODS = Section(
         Reason(
             "ReplicasChanged",
             "a server or a tier has several pods where the run has one, which would be measured as "
-            "one; the message names them",
+            "one, or a tier's Deployment was scaled to none; the message names them",
             "exempt the namespace, or what has the label `laptime.dev/run`, from the admission "
-            "rule or the autoscaler that gives Deployments more `replicas`; take the labels off "
+            "rule or the autoscaler that gives Deployments other `replicas`; take the labels off "
             "what is no pod of the run",
             blame=Fault.CLUSTER,
         ),

@@ -16,6 +16,7 @@ from laptime.reconcile.diagnose import (
     diagnose_refusal,
     late,
     not_ready,
+    scaled_to_none,
     stands,
     taken_away,
     too_many,
@@ -127,7 +128,12 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
     limit = situation.spec.startup_seconds
     deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
     refused = diagnose_refusal(what, deployment, situation.without_resources)
-    problem = refused or too_many(what, pods) or diagnose(what, pods, situation.now)
+    problem = (
+        refused
+        or too_many(what, pods)
+        or scaled_to_none(what, deployment)
+        or diagnose(what, pods, situation.now)
+    )
     if problem is not None and problem.reason in ("Crashed", "CrashLoop") and name in _OWN:
         problem = words_lost(what, pods) or _in_the_scenario(situation, problem)
     if problem is not None or not _since_seconds(situation) >= limit:
