@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -19,10 +19,12 @@ from laptime.measure import Altered
 from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.held import OF_KIND, held
+from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.views import ContainerView, PodView, pod_view
 
-from .api_server import ApiServer, Object
+from .api_server import ApiServer, Object, serving
 from .nodes import Nodes, working
+from .simulated_cluster import START
 from .test_controller import operating, run_manifest, state, until
 from .test_deadlines import in_state, measuring, over
 from .test_deadlines import until as world_until
@@ -211,6 +213,9 @@ class Meshed(World):
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_proxy_that_outlives_each_job_keeps_no_run_from_its_end(parallelism: int) -> None:
     world = Meshed(spec_of(2, 1, 2, generator={"parallelism": parallelism}), Random(1))
+    world_until(world, measuring)
+    # Each counts against a quota for pods, whatever it still does.
+    assert not [pod for pod in world.observe().pods_of("verifier") if pod.live]
     world_until(world, over)
     assert world.run.status.state is State.SUCCEEDED
     results = world.observe().results.values()
@@ -245,6 +250,21 @@ def test_beside_such_a_proxy_a_reset_that_fails_says_so() -> None:
     assert ended is not None
     assert ended.reason == "ServiceResetFailed"
     assert "no such table" in ended.message
+
+
+async def test_of_a_pod_that_is_over_beside_such_a_proxy_no_kubelet_is_asked() -> None:
+    server = ApiServer()
+    done = ContainerView("k6", exit_code=0)
+    proxy = ContainerView("istio-proxy", ready=True, running=True)
+    over_ = PodView("g-1", "generator", START, node="node-1", phase="Running", once=True)
+    over_ = replace(over_, altered=Altered(added=("istio-proxy",)), containers=(done, proxy))
+    goes_on = replace(over_, name="g-2", containers=(replace(done, exit_code=None), proxy))
+    async with serving(server) as kube:
+        kubelets = Kubelets(kube, lambda: None)
+        kubelets.look("default", [over_, goes_on], START + timedelta(minutes=1))
+        await until(lambda: server.requests)
+        kubelets.close()
+    assert [path for _, path in server.requests] == ["/api/v1/namespaces/default/pods/g-2/log"]
 
 
 @pytest.mark.parametrize(("policy", "ended"), [("Never", True), ("Always", False)])

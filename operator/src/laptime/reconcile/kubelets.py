@@ -79,5 +79,5 @@ class Kubelets:
 
 
 def _is_slow(pod: PodView, now: datetime) -> bool:
-    waits = pod.live and not pod.ready and pod.node is not None
+    waits = pod.live and not (pod.ready or pod.ended) and pod.node is not None
     return waits and pod.age(now) >= _SLOW_SECONDS

@@ -89,6 +89,9 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         )
         if checked.image is not None:
             _know_which(situation, server, pods)
+        if job is not None and any(one.live for one in _verifiers(situation, job, server)):
+            # What the cluster has put beside it would go on, and count against a quota.
+            situation.actions.append(Delete("Job", job_name))
         return None
     problem = (
         side_problem(situation, job_name)
