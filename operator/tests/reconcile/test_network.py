@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laptime.manifests.context import Network
+from laptime.reconcile.actions import Apply, Create
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.settings import Settings
@@ -18,6 +19,8 @@ from .api_server import ApiServer, serving
 from .nodes import working
 from .test_controller import operating, run_manifest, state, until
 from .test_decide import MANY_PASSES, run_to_the_end, spec_of
+from .test_side_services import scenario
+from .test_side_services import spec as with_images
 from .world import IMAGES, World
 
 
@@ -36,6 +39,17 @@ def test_a_policy_is_there_before_the_first_pod_and_after_the_last(
     plain = World(spec_of(1, 1, 1), Random(seed))
     run_to_the_end(plain)
     assert plain.policies == {}
+
+
+def test_a_policy_is_there_before_the_pod_that_asks_which_image_a_tag_stands_for() -> None:
+    world = World(with_images(), Random(1), scenario=scenario(), network=Network())
+    kinds: list[str] = []
+    while "Job" not in kinds:
+        actions = world.step().actions
+        kinds = [one.manifest["kind"] for one in actions if isinstance(one, Apply | Create)]
+        world.advance()
+    assert kinds[0] == "NetworkPolicy"
+    assert world.jobs_started[0] == "demo-held-s0"
 
 
 async def test_pods_of_a_run_that_is_given_up_end_behind_its_policy() -> None:

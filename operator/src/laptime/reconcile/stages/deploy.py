@@ -191,8 +191,8 @@ def deploy(situation: Situation) -> Decision | None:
         missing = _placed(deepcopy(missing), situation)
     context = situation.context
     if context.network is not None and network_name(context) not in observed.network_policies:
-        # Before there is any pod that it is about.
-        situation.actions.append(Create(network_policy(context)))
+        # Before there is any pod that it is about, such as those that ask for images.
+        situation.actions.insert(0, Create(network_policy(context)))
     unowned = secret_owners(context) - set(observed.config_maps)
     if unowned:
         # Pods that know a password that is nobody's any more, where there are some. First: once the
