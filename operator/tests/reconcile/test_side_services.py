@@ -340,6 +340,7 @@ def test_a_service_that_gets_no_pod_is_named_and_not_the_server() -> None:
     reason, message = failure(one) or ("", "")
     assert reason == "PodMissing"
     assert message.startswith("service cache has no pod after ")
+    assert ": kubectl get events says why" in message
 
 
 def _refuse_the_cache(one: World, message: str | None) -> None:

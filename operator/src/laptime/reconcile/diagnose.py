@@ -346,7 +346,12 @@ def may_be_pulled_yet(pod: PodView, container: ContainerView) -> bool:
 def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Problem:
     """Return the problem of a component that did not get ready in time without saying why."""
     if not pods:
-        return Problem("PodMissing", f"{what} has no pod after {timeout_seconds:g} s", fatal=True)
+        return Problem(
+            "PodMissing",
+            f"{what} has no pod after {timeout_seconds:g} s: kubectl get events says why, unless "
+            "the cluster's controller manager stands still",
+            fatal=True,
+        )
     return Problem(
         "NotReady",
         f"{what} was not ready after {timeout_seconds:g} s: its container runs, but its readiness "
