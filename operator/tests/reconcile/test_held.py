@@ -42,6 +42,7 @@ from tests.manifests.runs import context
 from .api_server import ApiServer, serving
 from .nodes import working
 from .test_controller import operating, run_manifest, state, until
+from .test_decide import spec_of
 
 KIB = 2**10
 MIB = 2**20
@@ -193,6 +194,28 @@ def test_what_generators_printed_fills_no_memory(
     cache.forget(kept)
     add("with-room")
     assert cache.payloads["with-room"] == LARGE
+
+
+async def test_what_generators_printed_fills_no_etcd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is not kept nothing is stored either: there is room for two of four."""
+    monkeypatch.setattr(result_cache, "MOST_PAYLOAD_BYTES", 1000)
+    server = ApiServer()
+    server.add({**run_manifest("demo"), "spec": spec_of(2, 1, 2).to_wire()})
+    stored: dict[str, bool] = {}
+
+    async def look(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "POST" and request.path.endswith("/configmaps"):
+            made = await request.json()
+            if RESULT_KEY in made.get("data", {}):
+                left_out = "laptime.dev/payload-omitted" in made["metadata"]["annotations"]
+                assert left_out != (PAYLOAD_KEY in made["data"])
+                stored[made["metadata"]["name"]] = not left_out
+        return None
+
+    server.fault = look
+    async with operating(server), working(server):
+        await until(lambda: state(server, "demo") == "Succeeded", 60)
+    assert list(stored.values()) == [True, True, False, False]
 
 
 def test_of_the_results_of_two_thousand_trials_all_are_known() -> None:

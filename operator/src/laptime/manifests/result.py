@@ -11,6 +11,7 @@ seconds later, since samples need that long to arrive and the next trial need no
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,15 +48,18 @@ tenth of this, and sixteen, whose names are all kept, half; of empty objects an 
 server has room for 350,000, and they would fill the operator's memory."""
 
 
-def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Manifest:
+def result_config_map(
+    ctx: RunContext, result: TrialResult, payload: str, room_bytes: float = math.inf
+) -> Manifest:
     """Return the immutable ConfigMap of a trial's result, named like the trial.
 
     `payload` is what the generator printed: base64 of gzipped JSON, with the histograms that
-    merge without loss. One that the API server could not take is left out, and an annotation says
-    how many bytes it had; an empty one (a failed trial) is left out as well.
+    merge without loss. One that the API server could not take, or for which its run has no room, is
+    left out, and an annotation says how many bytes it had; an empty one (a failed trial) is left
+    out as well.
     """
     data = {RESULT_KEY: result.model_dump_json(by_alias=True, exclude_none=True, indent=1)}
-    fits = len(payload.encode()) <= MAX_PAYLOAD_BYTES
+    fits = len(payload.encode()) <= min(MAX_PAYLOAD_BYTES, room_bytes)
     if payload and fits:
         data[PAYLOAD_KEY] = payload
     manifest = _stored(

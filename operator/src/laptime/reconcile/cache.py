@@ -47,6 +47,11 @@ class Room:
         self._most = self._left = most_bytes
         self._said = False
 
+    @property
+    def left_bytes(self) -> float:
+        """How many bytes are left."""
+        return self._left
+
     def size(self, value: object) -> int:
         """Return the bytes that a document takes; where there is no end nobody counts them."""
         if self._left == math.inf:

@@ -160,6 +160,7 @@ async def observe(
         single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
         archived=frozenset(metadata["uid"] for metadata in archived.values()),
         results=results,
+        payload_room=cache.payload_room,
         failed_before=frozenset(stored.failed_before),
         readings=readings,
         unread=unread,

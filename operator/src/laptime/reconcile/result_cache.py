@@ -98,6 +98,11 @@ class ResultCache:
         self._payloads[trial] = payload if fits else ""
 
     @property
+    def payload_room(self) -> float:
+        """How many bytes of what generators print are kept beside what is kept already."""
+        return self._room.left_bytes
+
+    @property
     def payloads(self) -> Mapping[str, str]:
         """What the generators of trials printed, by trial; empty where it is not kept."""
         return self._payloads

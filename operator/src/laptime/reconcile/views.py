@@ -341,6 +341,8 @@ class Observed:
     archived: frozenset[str] = frozenset()
     # Stored results by trial.
     results: Mapping[str, TrialResult] = field(default_factory=dict)
+    # How many bytes of what generators print are stored beside them.
+    payload_room: float = math.inf
     # Trials that had failed and were asked for again: their results that still stand singly.
     failed_before: frozenset[str] = frozenset()
     # What Prometheus read of measured trials and is not stored yet, by trial.

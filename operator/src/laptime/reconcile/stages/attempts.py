@@ -96,9 +96,11 @@ def follow_attempts(situation: Situation, together: Sequence[Trial]) -> Problem 
         if partner is not None and partner.figures is None:
             # It was given up for something of this one's that nobody sees any more.
             return without_partner(situation, together[0], partner)
+        room = situation.observed.payload_room
         for trial, (result, payload) in results:
             counted = counted_result(situation, trial, result)
-            situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
+            stored = result_config_map(situation.context, counted, payload, room)
+            situation.actions.append(Create(stored))
         return None
     return next((one.problem for one in seen.values() if one.problem), None)
 
