@@ -291,6 +291,28 @@ async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_s
         await until(lambda: all(state(server, name) == "Queued" for name in waiting))
 
 
+async def test_what_a_cluster_takes_back_is_not_asked_for_all_the_time() -> None:
+    """A webhook that keeps Deployments at no replicas, as at night."""
+    server = ApiServer()
+    server.add({**run_manifest("demo"), "spec": spec_of(1, 1, 1).to_wire()})
+    asked = []
+
+    async def at_night(request: web.Request) -> web.StreamResponse | None:
+        name = request.path.rpartition("/")[2]
+        if request.method == "PATCH" and name == "demo-server-s0":
+            asked.append(name)
+            return web.json_response(server.get("Deployment", "default", name))
+        return None
+
+    server.fault = at_night
+    async with operating(server), working(server):
+        await until(lambda: asked, 20)
+        asked.clear()
+        await asyncio.sleep(2.5)
+    # Once a second, and not each twentieth of one.
+    assert 1 <= len(asked) <= 10
+
+
 def _run_in(namespace: str, name: str = "demo") -> dict[str, Any]:
     return {**run_manifest(name), "metadata": {"name": name, "namespace": namespace}}
 

@@ -17,7 +17,7 @@ from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
 from laptime.measure.promql import Query
 from laptime.reconcile.abandon import StatusNotInSchema, StatusNotWritten, abandoned, deployed
-from laptime.reconcile.actions import Decision, Resize
+from laptime.reconcile.actions import Apply, Decision, Resize
 from laptime.reconcile.cache import Store, version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.context import context_of
@@ -110,6 +110,7 @@ class Worker:
         self._refusal: Refusal | None = None
         self._refused_at = 0.0
         self._resize_refused: ResizeRefused | None = None
+        self._applied: tuple[Apply, ...] = ()
         self._said_at = 0.0
         self._at_work = AtWork()
         self._leaves_since: float | None = None
@@ -334,8 +335,12 @@ class Worker:
 
     def _again(self, decision: Decision) -> float:
         sized = any(isinstance(one, Resize) for one in decision.actions)
-        # What a quota refuses is asked for again, and not all the time.
-        if decision.actions and not (sized and self._resize_refused):
+        # What a quota refuses is asked for again, and not all the time; nor what came to nothing,
+        # since a webhook takes it back.
+        applied = tuple(one for one in decision.actions if isinstance(one, Apply))
+        in_vain = applied == self._applied and len(applied) == len(decision.actions)
+        self._applied = applied
+        if decision.actions and not (in_vain or (sized and self._resize_refused)):
             return _AFTER_ACTIONS_SECONDS
         return decision.requeue_seconds or _AFTER_ACTIONS_SECONDS
 
