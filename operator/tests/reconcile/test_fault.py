@@ -255,6 +255,13 @@ def test_who_answers_for_what_became_of_a_servers_pod(case: str) -> None:
     assert what in problem.message
 
 
+def test_of_a_node_that_only_got_a_taint_nobody_says_that_it_is_silent() -> None:
+    manifest, *_ = CASES["on a node that is gone"]
+    problem = taken_away("server mine", [pod_view(manifest)])
+    assert problem is not None
+    assert "which does not answer any more or got a taint" in problem.message
+
+
 HARBOR = "https://harbor.example/v2/mine/manifests/1"
 
 

@@ -111,7 +111,8 @@ _NODE_REFUSALS = (
 _NOT_STARTED = "StartError"
 _NO_PROGRAM = re.compile("no such file|not found", re.IGNORECASE)
 _PREEMPTED = ("PreemptionByScheduler", "Preempting")
-_NODE_GONE = ("DeletionByTaintManager", "DeletionByPodGC", "NodeLost")
+_TAINTED = "DeletionByTaintManager"
+_NODE_GONE = ("DeletionByPodGC", "NodeLost")
 
 
 class Part(StrEnum):
@@ -235,6 +236,12 @@ def taken_away(what: str, pods: Sequence[PodView]) -> Problem | None:
         if reason in _PREEMPTED:
             text = f"the pod of {what} had to make room for one of a higher priority{said}"
             return Problem("Preempted", text, fatal=True)
+        if reason == _TAINTED:
+            text = (
+                f"the pod of {what} had to leave node {pod.node or '?'}, which does not answer any "
+                f"more or got a taint, as a spot machine that is taken back{said}"
+            )
+            return Problem("NodeLost", text, fatal=True)
         if reason in _NODE_GONE or pod.marked_unready:
             text = f"the node {pod.node or '?'} of the pod of {what} does not answer any more{said}"
             return Problem("NodeLost", text, fatal=True)

@@ -19,8 +19,8 @@ CLUSTER = Section(
         ),
         Reason(
             "NodeLost",
-            "the node of the pod does not answer any more, or it or its container runtime was "
-            "started anew",
+            "the node of the pod does not answer any more or got a taint that the pod does not "
+            "tolerate, or it or its container runtime was started anew",
             "look at the node",
             blame=Fault.NODE,
         ),
