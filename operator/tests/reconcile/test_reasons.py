@@ -32,7 +32,8 @@ KUBERNETES = {
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
-    *("Always", "Complete", "Delete", "ExternalName", "Normal", "None", "StartError", "Warning"),
+    *("Always", "Complete", "Delete", "ExternalName", "Never", "Normal", "None", "StartError"),
+    "Warning",
     *(
         "DisruptionTarget",
         "Running",
