@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from laptime.api.loads import Load
-from laptime.api.published import PublishedLoad
+from laptime.api.published import PublishedLoad, PublishedMeasurement
+from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import (
     OrderClaim,
@@ -354,7 +355,7 @@ def test_what_has_a_place_in_an_order_alone_has_no_throughput() -> None:
     # Nobody has a factor there, so there is no column to explain.
     assert published("tasks").missing(ranked, "axum", "closed") is None
     one = spec("tasks", TASK_SERVERS, ["create"], 1)
-    why = "nothing is published of rocket-diesel under such a load"
+    why = "its place is published, and no figure"
     assert published("tasks").missing(one, "rocket", "closed") == why
 
 
@@ -425,3 +426,39 @@ def test_the_pool_of_one_server_of_a_preset_is_what_is_missing_of_it() -> None:
     run = spec("apibench", [*others, *servers], ["posts"], 50)
     said = published("apibench").missing(run, "starlette", "closed")
     assert said == "published with 50 database connections in each process (here 5)"
+
+
+def with_pool(connections: int) -> Server:
+    flask = next(one for one in APIS if one["name"] == "flask")
+    servers = [{**flask, "databaseConnections": connections}, APIS[-1]]
+    return spec("apibench", servers, ["posts"], 50).servers[0]
+
+
+def test_of_rows_that_differ_by_pool_alone_the_one_with_the_pool_of_a_server_stands() -> None:
+    measurement = PublishedMeasurement.model_validate(
+        {
+            "load": {"closed": {"connections": 50, "keepAlive": False}},
+            "servers": [
+                {"preset": "flask", "databaseConnections": 5, "requestsPerSecond": 10},
+                {"preset": "flask", "databaseConnections": 50, "requestsPerSecond": 20},
+            ],
+        }
+    )
+    found = measurement.of(with_pool(50))
+    assert found is not None
+    assert found.requests_per_second == 20
+    assert measurement.of(with_pool(6)) is None
+    assert measurement.missing(with_pool(6)).startswith("published with 5 database connections")
+
+
+def test_a_row_for_a_special_server_of_another_pool_leaves_it_to_no_plain_one() -> None:
+    measurement = PublishedMeasurement.model_validate(
+        {
+            "load": {"closed": {"connections": 50, "keepAlive": False}},
+            "servers": [
+                {"preset": "flask", "threads": 1, "databaseConnections": 1, "factor": 1},
+                {"preset": "flask", "factor": 2},
+            ],
+        }
+    )
+    assert measurement.of(with_pool(5)) is None

@@ -324,10 +324,11 @@ def _wrong(**changes: Any) -> dict[str, Any]:
     return document
 
 
-def pools(connections: dict[str, int]) -> dict[str, Any]:
+def pools(connections: dict[str, int], servers: list[Any] | None = None) -> dict[str, Any]:
     """Return published figures that say how many connections servers of a preset had."""
     load = {"open": {"rate": 5}}
     measurement = {"load": load, "databaseConnections": connections, "order": ["flask"]}
+    measurement["servers"] = servers or []
     return {"title": "Somebody", "baseline": "flask", "measurements": [measurement]}
 
 
@@ -359,6 +360,11 @@ def pools(connections: dict[str, int]) -> dict[str, Any]:
             "ScenarioWrong",
             "published.measurements[0].databaseConnections.flask: 0 is no count of connections: "
             "write 1 to 10000, or leave flask out",
+        ),
+        (
+            _wrong(published=pools({}, servers=[{"preset": "flask", "databaseConnections": 0}])),
+            "ScenarioWrong",
+            "published.measurements[0].servers[0].databaseConnections: 0 is no count of",
         ),
         (_wrong(checks__0__expected={"a": 1}), "ScenarioWrong", "does not meet its own jsonSchema"),
         (_wrong(checks__0__expectStatus=204), "ScenarioWrong", "has no body"),

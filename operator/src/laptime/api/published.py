@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
+from pydantic.config import JsonDict
 
 from laptime.api.base import Model
 from laptime.api.loads import Arrivals, Load, Protocol
@@ -18,6 +19,10 @@ from laptime.api.text import plain
 MAX_MEASUREMENTS = 64
 MAX_POOLS = 64
 """Far more than anybody publishes: with a bound of both a rule of the CRD may look at each name."""
+
+
+POOL_BOUNDS: JsonDict = {"minimum": 1, "maximum": MAX_POOL}
+"""Of what is written: what a run keeps may be of a version that had none."""
 
 
 class OfSource(Model):
@@ -43,6 +48,7 @@ class PublishedServer(OfSource):
         None,
         description="Pool of each process, where it differs between servers of the preset; None: "
         "what `databaseConnections` of the measurement says.",
+        json_schema_extra=POOL_BOUNDS,
     )
     factor: float | None = Field(None, description="As printed; from the throughputs if absent.")
     requests_per_second: float | None = Field(None, description="Throughput.")
@@ -53,6 +59,11 @@ class PublishedServer(OfSource):
     p999_ms: float | None = Field(None, description="99.9th percentile of the latency in ms.")
     peak_memory_mib: float | None = Field(None, description="Largest memory in MiB.")
     peak_cpu_percent: float | None = Field(None, description="Of the whole machine.")
+
+    @property
+    def setup(self) -> tuple[object, ...]:
+        """How the server was set up, but for its pool."""
+        return self.workers, self.any_workers, self.threads, self.env
 
     def is_about(self, server: Server) -> bool:
         """Whether the figures are about a server set up like this one, but for its pool."""
@@ -122,10 +133,7 @@ class PublishedMeasurement(OfSource):
     """The published figures under one load."""
 
     load: PublishedLoad = Field(description="What was sent.")
-    # The bounds are of what is written: what a run keeps may be of a version that had none.
-    database_connections: dict[
-        str, Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_POOL})]
-    ] = Field(
+    database_connections: dict[str, Annotated[int, Field(json_schema_extra=POOL_BOUNDS)]] = Field(
         default_factory=dict,
         description="Pool of each process, by preset, where the source says it and it matters.",
         json_schema_extra={"maxProperties": MAX_POOLS},
@@ -143,7 +151,30 @@ class PublishedMeasurement(OfSource):
 
     def has_pool_of(self, server: Server) -> bool:
         """Whether the source gave a server of the preset as many connections as this one has."""
-        return self._pool(server, self._row_of(server)) in (None, server.database_connections)
+        rows: Sequence[PublishedServer | None] = self._rows_of(server) or [None]
+        return any(self._has_pool(server, row) for row in rows)
+
+    def of(self, server: Server) -> PublishedServer | None:
+        """Return what was published about a server set up like this one."""
+        rows = self._rows_of(server)
+        return next((one for one in rows if self._has_pool(server, one)), None)
+
+    def missing(self, server: Server) -> str:
+        """Return why a server has no factor here; of several rows the nearest one says it."""
+        if server.preset is None:
+            return "figures are published of presets, and this is none"
+        rows = [one for one in self.servers if one.preset == server.preset]
+        if not rows and server.preset in (*self.order, *self.behind):
+            return "its place is published, and no figure"
+        if not rows:
+            return f"nothing is published of {server.preset} under such a load"
+        said = min((self._otherwise(server, row) for row in rows), key=len)
+        return f"published with {', '.join(said)}" if said else "its throughput is not published"
+
+    def _rows_of(self, server: Server) -> list[PublishedServer]:
+        """Return the most special rows about such a server: they differ by their pools alone."""
+        rows = [one for one in self.servers if one.is_about(server)]
+        return [one for one in rows if one.setup == rows[0].setup]
 
     def _pool(self, server: Server, row: PublishedServer | None) -> int | None:
         """Return the pool of each process of a preset, in a row of it; None: it is not said."""
@@ -151,28 +182,16 @@ class PublishedMeasurement(OfSource):
             return row.database_connections
         return self.database_connections.get(server.preset or "")
 
-    def of(self, server: Server) -> PublishedServer | None:
-        """Return what was published about a server set up like this one."""
-        return self._row_of(server) if self.has_pool_of(server) else None
+    def _has_pool(self, server: Server, row: PublishedServer | None) -> bool:
+        return self._pool(server, row) in (None, server.database_connections)
 
-    def _row_of(self, server: Server) -> PublishedServer | None:
-        """Return what was published about a server of this kind, whatever its pool."""
-        return next((one for one in self.servers if one.is_about(server)), None)
-
-    def missing(self, server: Server) -> str:
-        """Return why a server has no factor here; of several rows the nearest one says it."""
-        if server.preset is None:
-            return "figures are published of presets, and this is none"
-        rows = [one for one in self.servers if one.preset == server.preset]
-        if not rows:
-            return f"nothing is published of {server.preset} under such a load"
-        nearest = min(rows, key=lambda row: len(row.otherwise(server)))
-        said = nearest.otherwise(server)
-        pool = self._pool(server, nearest)
+    def _otherwise(self, server: Server, row: PublishedServer) -> list[str]:
+        said = row.otherwise(server)
+        pool = self._pool(server, row)
         if pool is not None and pool != server.database_connections:
             words = f"{_counted(pool, 'database connection')} in each process"
             said.append(f"{words} (here {server.database_connections})")
-        return f"published with {', '.join(said)}" if said else "its throughput is not published"
+        return said
 
 
 @dataclass(frozen=True)

@@ -280,6 +280,13 @@ def _about_published(scenario: Scenario) -> Iterator[str]:
         yield from _about_pools(
             f"published.measurements[{number}].databaseConnections", one.database_connections
         )
+        for place, row in enumerate(one.servers):
+            pool = row.database_connections
+            if pool is not None and not 1 <= pool <= MAX_POOL:
+                yield (
+                    f"published.measurements[{number}].servers[{place}].databaseConnections: "
+                    f"{pool} is no count of connections: write 1 to {MAX_POOL}, or leave it out"
+                )
 
 
 def _about_pools(place: str, by_preset: Mapping[str, int]) -> Iterator[str]:
