@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
@@ -50,34 +49,79 @@ _Rank = tuple[bool, str, tuple[str, str]]
 """Who is measured, then who is newer, is shown before others."""
 
 
-@dataclass(frozen=True)
-class _Trials:
-    """What is known of the trials of one run."""
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What is written of a trial."""
 
-    plan: tuple[Trial, ...]
-    results: Mapping[str, TrialResult]
+    name: str
+    attempt_name: str
+    """As its pods are labelled: by the attempt that counts."""
+    server: str
+    load: str
+    repetition: int
+    outcome: tuple[str, str] | None = None
+    """Outcome and validity; None while it is to come."""
+    started_at: str | None = None
+    finished_at: str | None = None
+    seconds_complete: bool | None = None
+    requests_per_second: float | None = None
 
-    def has(self, plan: tuple[Trial, ...], results: Mapping[str, TrialResult]) -> bool:
-        """Whether this plan and these very results are known already."""
-        return (
-            len(results) == len(self.results)
-            and all(self.results.get(name) is result for name, result in results.items())
-            and plan == self.plan
+    @staticmethod
+    def of(trial: Trial, result: TrialResult | None) -> _Trial:
+        planned = (trial.server, trial.load, trial.repetition)
+        if result is None:
+            return _Trial(trial.name, trial.name, *planned)
+        return _Trial(
+            trial.name,
+            result.attempt_name,
+            *planned,
+            (result.outcome.value, result.validity.value),
+            result.started_at,
+            result.finished_at,
+            None if result.usage is None else result.seconds_missing is None,
+            None if result.figures is None else result.figures.requests_per_second,
         )
 
-    @cached_property
-    def nodes(self) -> dict[str, set[str]]:
-        """The nodes that each server was measured on."""
-        found: dict[str, set[str]] = {}
-        for one in self.results.values():
-            if one.outcome is TrialOutcome.MEASURED:
-                found.setdefault(one.server, set()).update(one.nodes.get("server", ()))
-        return found
 
-    def around_the_newest(self, most: int) -> tuple[Trial, ...]:
+@dataclass(frozen=True)
+class _Trials:
+    """What is written of the trials of one run, and no more of them: it is shown when it is over.
+
+    As they are read, the results of 50 runs would fill the memory many times.
+    """
+
+    around: tuple[_Trial, ...]
+    """Those of the plan around the newest result, as many as are ever shown."""
+    planned: int
+    over: int
+    nodes: Mapping[str, frozenset[str]]
+    """The nodes that each server was measured on."""
+
+    @staticmethod
+    def of(plan: Sequence[Trial], results: Mapping[str, TrialResult]) -> _Trials:
+        nodes: dict[str, set[str]] = {}
+        for one in results.values():
+            if one.outcome is TrialOutcome.MEASURED:
+                nodes.setdefault(one.server, set()).update(one.nodes.get("server", ()))
+        begin, end = _around(len(plan), len(results), MOST_TRIALS)
+        return _Trials(
+            tuple(_Trial.of(trial, results.get(trial.name)) for trial in plan[begin:end]),
+            len(plan),
+            len(results),
+            {server: frozenset(names) for server, names in nodes.items()},
+        )
+
+    def around_the_newest(self, most: int) -> tuple[_Trial, ...]:
         """Return so many trials of the plan: those that are over last, and some to come."""
-        end = min(len(self.plan), max(most, len(self.results) + _AHEAD))
-        return self.plan[max(0, end - most) : end]
+        first, _ = _around(self.planned, self.over, MOST_TRIALS)
+        begin, end = _around(self.planned, self.over, most)
+        return self.around[begin - first : end - first]
+
+
+def _around(planned: int, over: int, most: int) -> tuple[int, int]:
+    """Return where in a plan so many trials around the newest one that is over begin and end."""
+    end = min(planned, max(most, over + _AHEAD))
+    return max(0, end - most), end
 
 
 class _Shown:
@@ -164,10 +208,10 @@ class RunFigures(Collector):
 
         The plan is the run's own, which grows where its results decide how long it is.
         """
-        known = self._trials.get(run.uid)
+        seen = _Trials.of(plan, results)
         # This is called at each look, and what did not change is not written down anew.
-        if known is None or not known.has(plan, results):
-            self._trials = {**self._trials, run.uid: _Trials(plan, dict(results))}
+        if self._trials.get(run.uid) != seen:
+            self._trials = {**self._trials, run.uid: seen}
 
     def forget(self, uid: str) -> None:
         """Drop a run that is gone; an older one has room then."""
@@ -226,7 +270,7 @@ class RunFigures(Collector):
                 shown = known.around_the_newest(trials // max(1, active))
                 trials, active = trials - len(shown), active - 1
                 for trial in shown:
-                    families.take(_of_trial(key, told, trial, known.results.get(trial.name)))
+                    families.take(_of_trial(key, told, trial))
         yield from families.all()
 
 
@@ -264,31 +308,26 @@ def _doubtful_in_a_row(runs: Iterable[tuple[tuple[str, str], RunSamples]]) -> Sa
     return samples
 
 
-def _of_trial(
-    key: tuple[str, str], told: RunSamples, trial: Trial, result: TrialResult | None
-) -> Samples:
-    # Its pods are labelled by the attempt that counts.
-    name = result.attempt_name if result is not None else trial.name
+def _of_trial(key: tuple[str, str], told: RunSamples, trial: _Trial) -> Samples:
     position = told.servers.get(trial.server, ("0",))[0]
-    labels = (*key, name, trial.server, trial.load, str(trial.repetition), position)
+    of_server = (trial.server, trial.load, str(trial.repetition), position)
+    labels = (*key, trial.attempt_name, *of_server)
     samples = Samples()
     samples.add("laptime_trial_info", labels, 1.0)
     for current in told.current:
         if trial_of(current) == trial.name:
             # As its pods are labelled now.
-            samples.add("laptime_run_current_trial", (*key, current, *labels[3:]), 1.0)
-    if result is None:
+            samples.add("laptime_run_current_trial", (*key, current, *of_server), 1.0)
+    if trial.outcome is None:
         return samples
-    samples.add("laptime_trial_started_timestamp_seconds", labels, epoch_seconds(result.started_at))
+    samples.add("laptime_trial_started_timestamp_seconds", labels, epoch_seconds(trial.started_at))
     samples.add(
-        "laptime_trial_finished_timestamp_seconds", labels, epoch_seconds(result.finished_at)
+        "laptime_trial_finished_timestamp_seconds", labels, epoch_seconds(trial.finished_at)
     )
-    outcome = (*labels, result.outcome.value, result.validity.value)
-    samples.add("laptime_trial_outcome", outcome, 1.0)
-    if result.usage is not None:
-        complete = result.seconds_missing is None
-        samples.add("laptime_trial_seconds_complete", labels, float(complete))
-    if result.figures is not None:
-        rate = result.figures.requests_per_second
+    samples.add("laptime_trial_outcome", (*labels, *trial.outcome), 1.0)
+    if trial.seconds_complete is not None:
+        samples.add("laptime_trial_seconds_complete", labels, float(trial.seconds_complete))
+    if trial.requests_per_second is not None:
+        rate = trial.requests_per_second
         samples.add("laptime_trial_requests_per_second", labels, rate)
     return samples
