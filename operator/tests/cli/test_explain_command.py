@@ -144,6 +144,15 @@ def test_a_server_that_there_is_not_has_those_that_there_are(
     assert demo.applied == []
 
 
+def test_an_empty_name_of_a_server_is_not_the_first_one(
+    laptime: Laptime, demo: Any, kubeconfig: Path
+) -> None:
+    code, _, err = call(laptime, kubeconfig, "--server", "")
+    assert code == 1
+    assert "there is no server ''; there is fastapi, axum" in err
+    assert demo.applied == []
+
+
 def limit_postgres(demo: Any) -> None:
     """Give the Postgres of the run a limit of CPU."""
     topology = demo.objects[f"{RUNS}/demo"]["spec"]["topology"]
@@ -1035,6 +1044,23 @@ def test_what_limits_then_and_cannot_be_tried_has_what_to_do_instead(
     assert len(lines) == (said is not None)
     assert all(said is not None and said in line for line in lines)
     assert all("--server fastapi-conns" not in line for line in lines)
+
+
+def test_a_load_of_which_nobody_knows_what_limits_then_is_not_named(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    suspecting(demo, limited, *[["databaseConnections"]] * 3)
+    over = outcome(explained_status(limited), 1.62, 0.08)
+    unchanged, arm = over["results"]
+    over["results"] = []
+    for load, cause in enumerate(["serverCpu", "unknown", None]):
+        more = {**copy.deepcopy(arm), "load": f"load-{load}"}
+        more["limitedBy"] = {"cause": cause, "evidence": "0.98 of 1"} if cause else None
+        over["results"] += [{**copy.deepcopy(unchanged), "load": f"load-{load}"}, more]
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    said = "Then limited by server CPU (suspected, fastapi-conns under load-0):"
+    assert said in out
 
 
 def test_what_limits_the_arm_that_gained_most_is_what_is_tried_next(

@@ -350,6 +350,54 @@ def test_where_nothing_can_be_tried_of_any_server_each_is_said_why(
     assert "What limited axum is not known." in out
 
 
+@pytest.mark.parametrize("state", ["Succeeded", "Running"])
+def test_one_that_tried_something_else_is_not_hidden_where_nothing_can_be_tried(
+    laptime: Laptime, demo: Any, kubeconfig: Path, ends: dict[str, Ending], state: str
+) -> None:
+    ends["axum"] = gaining(1.2)
+    call(laptime, kubeconfig, "--server", "axum", "--more", "workers")
+    demo.objects[MADE["axum"]]["status"]["state"] = state
+    code, out, _ = call(laptime, kubeconfig, "--repetitions", "5")
+    assert code == 1
+    (axum,) = [one for one in findings(out) if one[:2] != ALL[1][:2] and one[0] == "axum"]
+    said = out.partition("What more of it gives")[2]
+    assert "Nothing to try: Postgres has no limit of CPU in the run" in said
+    if state == "Running":
+        assert axum == ("axum", "-", "not tried")
+        assert "demo-axum-explain goes on: wait until it is over" in said
+    else:
+        assert axum == ("axum", "2 workers instead of 1", "confirmed")
+        assert "demo-axum-explain was measured before: --again deletes it, and measures" in said
+
+
+@pytest.mark.usefixtures("ends")
+def test_more_trials_than_a_run_may_have_are_no_finding(
+    laptime: Laptime, demo: Any, kubeconfig: Path
+) -> None:
+    call(laptime, kubeconfig, "--server", "async")
+    spec = demo.objects[f"{RUNS}/demo"]["spec"]
+    (load,) = spec["loads"]
+    spec["loads"] += [{**load, "name": f"load-{one}"} for one in range(11)]
+    more = ("--more", "workers", "--repetitions", "90")
+    code, out, _ = call(laptime, kubeconfig, *more)
+    assert code == 1
+    assert "2160 trials are more than 2000: fewer repetitions" in out
+    assert findings(out)[0] == ("fastapi", "-", "not tried")
+    assert findings(out)[-1] == ALL[-1]
+    code, out, _ = call(laptime, kubeconfig, *more, "-o", "json")
+    assert code == 1
+
+
+def test_that_one_was_not_tried_is_said_beside_what_is_not_to_be_had(
+    laptime: Laptime, demo: Any, kubeconfig: Path, ends: dict[str, Ending]
+) -> None:
+    assert "axum" not in ends
+    code, out, _ = call(laptime, kubeconfig, "--more", "workers")
+    assert code == 1
+    axum = [one for one in findings(out) if one[0] == "axum"]
+    assert axum == [("axum", "-", "not tried"), ALL[1]]
+
+
 @pytest.mark.usefixtures("ends")
 def test_the_server_that_is_there_for_the_control_is_not_explained(
     laptime: Laptime, demo: Any, kubeconfig: Path

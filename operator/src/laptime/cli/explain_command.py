@@ -69,7 +69,8 @@ def explain(
     servers = [one.name for one in spec.servers if one.name != spec.control_name]
     if server is None and len(servers) > 1:
         raise typer.Exit(EveryServer(cluster, run, spec, asked, output).explain(servers))
-    raise typer.Exit(_explain_one(cluster, run, spec, server or servers[0], asked, output))
+    one = servers[0] if server is None else server
+    raise typer.Exit(_explain_one(cluster, run, spec, one, asked, output))
 
 
 def _readable(run: Run) -> BenchmarkRunSpec:

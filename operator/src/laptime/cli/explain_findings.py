@@ -153,7 +153,7 @@ def _lines(its: Findings) -> Iterator[tuple[str, ...]]:
     if not its.found and its.over is not None:
         yield "-", "-", "-", str(Finding.NOT_KNOWN), "-", ""
     without = its.suspected.not_to_be_had
-    if its.over is None and (its.suspected.can_be or not without):
+    if its.over is None and (its.suspected.can_be or not (without and its.complete)):
         yield "-", "-", "-", "not tried", "-", ""
     for it in without:
         named = it.candidate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from laptime.analysis import wording
 from laptime.analysis.explained import Explained, Finding
 from laptime.analysis.suspects import suspects
+from laptime.api.causes import Cause
 from laptime.api.spec import MAX_REPETITIONS, MAX_TRIALS, BenchmarkRunSpec
 from laptime.cli.options import program_name
 from laptime.plan.experiments import MOST_CANDIDATES
@@ -97,11 +98,17 @@ def _then(
             for row in over.status.results or []
             if row.server == arm and row.load in best and best[row.load].arm == arm
         ]
+        # Of the others nobody knows what limits then.
+        known = {
+            row.load: row.limited_by.cause
+            for row in rows
+            if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN
+        }
         suspected = suspects(spec, spec.server(arm), rows, resizes)
-        causes = dict.fromkeys(row.limited_by.cause for row in rows if row.limited_by is not None)
+        causes = dict.fromkeys(known.values())
         said = (
             f"Then limited by {', '.join(map(wording.cause, causes))} (suspected, {arm} under "
-            f"{', '.join(row.load for row in rows)}):"
+            f"{', '.join(known)}):"
         )
         if suspected.can_be:
             yield f"{said}  {program_name()} explain {over.name} --server {arm}{there}"

@@ -30,6 +30,7 @@ from laptime.plan.experiments import (
     MOST_CANDIDATES,
     Experiment,
     NothingToTryError,
+    TooManyTrialsError,
     candidates,
     changeable,
     experiment,
@@ -54,9 +55,10 @@ class NotTried(Mistake):
 class MeasuredBefore(Mistake):
     """There is an experiment on a server already, with other options than these."""
 
-    def __init__(self, run: Run) -> None:
-        """Take the experiment."""
-        super().__init__(f"{run.name} was measured before: --again deletes it, and measures anew")
+    def __init__(self, run: Run, *why: str) -> None:
+        """Take the experiment, and why these options make none."""
+        said = f"{run.name} was measured before: --again deletes it, and measures anew"
+        super().__init__("\n".join([said, *why]))
         self.run = run
 
 
@@ -109,7 +111,8 @@ def planned(
     Raises:
         NotTried: nothing can be tried.
         MeasuredBefore: there is one that tried something else.
-        Mistake: the one that is there goes on, or the run of that name is somebody else's.
+        Mistake: the one that is there goes on, the run of that name is somebody else's, or it
+            would have too many trials.
     """
     name = _name(run.name, server)
     before = cluster.run(run.namespace, name)
@@ -128,11 +131,20 @@ def planned(
         if not tries:
             loads = [one.name for one in before.spec.loads]
             tries, left_out = _tried_by(before.spec, spec, server, results)
-    to_make, not_tried = _experiment(spec, results, server, tries, loads, resizes, repetitions)
+    goes_on = f"{name} goes on: wait until it is over, or end it with cancel"
+    try:
+        to_make, not_tried = _experiment(spec, results, server, tries, loads, resizes, repetitions)
+    except Mistake as none:
+        if stays is None or asked.again:
+            raise
+        # What it found is not hidden since other options make none.
+        if not stays.over:
+            raise Mistake(f"{goes_on}\n{none}") from none
+        raise MeasuredBefore(stays, str(none)) from none
     if stays is not None and not asked.again and _is(to_make.spec, stays.spec):
         return Planned(server, name, stays, None)
     if stays is not None and not stays.over:
-        raise Mistake(f"{name} goes on: wait until it is over, or end it with cancel")
+        raise Mistake(goes_on)
     if stays is not None and not asked.again:
         raise MeasuredBefore(stays)
     return Planned(server, name, before, to_make, list(dict.fromkeys([*left_out, *not_tried])))
@@ -264,6 +276,10 @@ def _experiment(
     """Return the experiment, and why some of what is suspected is not in it.
 
     What a cluster `resizes` for all anybody knows (None) is tried where it was asked for.
+
+    Raises:
+        NotTried: nothing can be tried.
+        Mistake: something can, and not as often as that.
     """
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
     try:
@@ -282,6 +298,8 @@ def _experiment(
             chosen, loads, others = _suspected(spec, server, its_rows, resizes, not_tried)
             not_tried += others
         return experiment(spec, name, chosen, loads, made), not_tried
+    except TooManyTrialsError as error:
+        raise Mistake(str(error)) from error
     except NothingToTryError as error:
         raise NotTried(f"Nothing to try: {error}") from error
 

@@ -94,6 +94,10 @@ class NothingToTryError(ValueError):
     """There is nothing that the server could be given more of; the message says why."""
 
 
+class TooManyTrialsError(NothingToTryError):
+    """There is, and as often as that was asked for is more than a run may have."""
+
+
 def candidates(
     server: Server, causes: Iterable[Cause], given: str | None = None
 ) -> tuple[Resource, ...]:
@@ -169,6 +173,7 @@ def experiment(
     Raises:
         NothingToTryError: the server is not there or not Laptime's to change, the resource is not
             one that can be doubled, or that would be more than a run may have.
+        TooManyTrialsError: it would be more trials than a run may have.
     """
     server = changeable(spec, name)
     if Resource.DATABASE_CONNECTIONS in resources and spec.topology.postgres is None:
@@ -183,7 +188,7 @@ def experiment(
     arms = [Arm(one, change(spec, unchanged, one)) for one in more]
     trials = (len(arms) + 1) * len(loads) * repetitions
     if trials > MAX_TRIALS:
-        raise NothingToTryError(f"{trials} trials are more than {MAX_TRIALS}: fewer repetitions")
+        raise TooManyTrialsError(f"{trials} trials are more than {MAX_TRIALS}: fewer repetitions")
     topology = _with_room(spec, [unchanged, *(one.server for one in arms)])
     updates = {
         "servers": [unchanged, *(one.server for one in arms)],
@@ -242,7 +247,8 @@ def changeable(spec: BenchmarkRunSpec, name: str) -> Server:
     server = next((one for one in spec.servers if one.name == name), None)
     if server is None:
         there = ", ".join(one.name for one in spec.servers)
-        raise NothingToTryError(f"there is no server {name}; there is {there}")
+        named = name or "''"
+        raise NothingToTryError(f"there is no server {named}; there is {there}")
     if not server.deployed:
         raise NothingToTryError(
             f"{name} is a service that Laptime does not deploy: it cannot be given more"
