@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -20,7 +22,7 @@ from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.held import OF_KIND, held
 from laptime.reconcile.kubelets import Kubelets
-from laptime.reconcile.views import ContainerView, PodView, pod_view
+from laptime.reconcile.views import ContainerView, PodView, WorkloadView, pod_view
 
 from .api_server import ApiServer, Object, serving
 from .nodes import Nodes, working
@@ -187,10 +189,45 @@ def test_no_server_answers_for_a_container_that_is_not_its_own(
 class Meshed(World):
     """A cluster that puts a proxy and what prepares it into each pod of a Job.
 
-    The proxy goes on when the Job's own container has ended, so that neither pod nor Job ever does.
+    The proxy goes on when the Job's own container has ended, so that neither pod nor Job ever does,
+    until the deadline of the Job passes.
     """
 
+    slow_servers = False
+    """Whether each server's image is pulled for a minute and a half."""
+
+    def create(self, manifest: Object) -> None:
+        super().create(manifest)
+        if manifest["kind"] == "Job":
+            self._made[manifest["metadata"]["name"]] = manifest["spec"]
+
+    @cached_property
+    def _made(self) -> dict[str, Object]:
+        return {}
+
+    def _follow_job(self, name: str, job: WorkloadView) -> None:
+        if job.failed_reason is not None:
+            return
+        super()._follow_job(name, job)
+        job = self.jobs[name]
+        age = (self.now - job.created).total_seconds()
+        over = job.complete or job.failed_reason is not None
+        if over or age < self._made[name].get("activeDeadlineSeconds", math.inf):
+            return
+        self.jobs[name] = replace(job, failed_reason="DeadlineExceeded", failed_message="too long")
+        for pod in job.own(self.pods.values()):
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+
     def _run_pod(self, pod: PodView) -> None:
+        if self.slow_servers and pod.component == "server" and pod.age(self.now) < 90:
+            pulling = ContainerView("main", waiting_reason="ContainerCreating")
+            self.pods[pod.name] = replace(pod, containers=(pulling,))
+            return
+        servers = [one for one in self.pods.values() if one.component == "server"]
+        if self.slow_servers and pod.component == "verifier" and not any(s.ready for s in servers):
+            waits = ContainerView("verify", ready=True, running=True, running_since=self.now)
+            self.pods[pod.name] = replace(pod, phase="Running", containers=(waits,))
+            return
         if not pod.ended:
             super()._run_pod(pod)
         found = self.pods[pod.name]
@@ -240,6 +277,14 @@ def test_beside_such_a_proxy_a_reset_is_over_when_its_own_container_is(service: 
     world = Meshed(with_services(repetitions=2), Random(1), scenario=scenario(service))
     world_until(world, over)
     assert world.run.status.state is State.SUCCEEDED
+
+
+def test_beside_such_a_proxy_a_reset_that_is_done_has_no_deadline() -> None:
+    world = Meshed(with_services(repetitions=2), Random(1), scenario=scenario(STORE))
+    world.slow_servers = True
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert not any(one.lost_attempts for one in world.observe().results.values())
 
 
 def test_beside_such_a_proxy_a_reset_that_fails_says_so() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection
 
@@ -30,7 +29,6 @@ from laptime.manifests.pods import (
 from laptime.manifests.secret import owning, services_owner, services_secret_name
 from laptime.manifests.undisturbed import pod_template
 
-_LATE_SECONDS = 30
 _REFERENCE = re.compile(r"[$][$][(]([A-Za-z0-9_]+)[)]")
 
 
@@ -130,7 +128,7 @@ def reset_name(ctx: RunContext, one: SideService, purpose: str) -> str:
 
 
 def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> Manifest:
-    """Return the Job that resets a service; it has as long as a start-up may take, and a little.
+    """Return the Job that resets a service; the operator gives it as long as a start-up may take.
 
     Raises:
         ValueError: the reset says neither a request nor a job.
@@ -151,8 +149,8 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            # Only for when nobody looks: it is given up before.
-            "activeDeadlineSeconds": math.ceil(ctx.spec.startup_seconds) + _LATE_SECONDS,
+            # No deadline: beside a proxy that goes on a Job never completes, and would fail by one
+            # that passes while its servers are measured. The operator gives it up by itself.
             "template": pod_template(
                 labels,
                 ruled(
