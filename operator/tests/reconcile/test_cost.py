@@ -291,6 +291,34 @@ async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_s
         await until(lambda: all(state(server, name) == "Queued" for name in waiting))
 
 
+async def test_after_a_moments_outage_no_run_waits_for_the_number_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By their number alone they would be tried again after twenty hours."""
+    monkeypatch.setattr(controller, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(controller, "_TRIED_A_SECOND", 0.0001)
+    monkeypatch.setattr(controller, "_TRIED_AFTER_SECONDS", 0.3)
+    server = ApiServer()
+    server.add(run_manifest("active"))
+    asked = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "PATCH" and "/waits-" in request.path:
+            asked.append(request.path)
+            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
+        return None
+
+    async with operating(server):
+        await until(lambda: state(server, "active") == "Deploying")
+        server.fault = fault
+        waiting = [f"waits-{number}" for number in range(8)]
+        for name in waiting:
+            server.add(run_manifest(name))
+        await until(lambda: len(asked) >= 8)
+        server.fault = None
+        await until(lambda: all(state(server, name) == "Queued" for name in waiting))
+
+
 async def test_what_a_cluster_takes_back_is_not_asked_for_all_the_time() -> None:
     """A webhook that keeps Deployments at no replicas, as at night."""
     server = ApiServer()

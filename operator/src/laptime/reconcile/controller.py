@@ -44,6 +44,8 @@ _AGAIN_SECONDS = 1.0
 _REFUSED_SECONDS = 30.0
 # Of those that cannot be accepted for anything else so many are tried again in a second at most.
 _TRIED_A_SECOND = 5.0
+# But none waits longer for that: a moment's outage keeps a thousand of them no minutes.
+_TRIED_AFTER_SECONDS = 10.0
 _AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
@@ -300,7 +302,7 @@ class Controller:
                 continue
             considered = (card.uid, card.cancel) in self._considered
             if card.refused == NOT_ENABLED and not card.newer:
-                again = _NOT_ENABLED_SECONDS
+                again = min(again, _NOT_ENABLED_SECONDS)
             elif (card.refused is not None or card.newer) and considered:
                 continue
             new.append(card)
@@ -347,7 +349,9 @@ class Controller:
         if failed:
             # Nobody answers, or a webhook does not, however many ask.
             pause = max(_AGAIN_SECONDS, len(failed) / _TRIED_A_SECOND)
-            self._not_before.update(dict.fromkeys(failed, self._now() + pause))
+            pause = min(pause, _TRIED_AFTER_SECONDS)
+            still = [uid for uid in failed if uid in self._state_of]
+            self._not_before.update(dict.fromkeys(still, self._now() + pause))
             again = min(again, pause)
         return again
 
