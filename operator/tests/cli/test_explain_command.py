@@ -1063,6 +1063,17 @@ def test_a_load_of_which_nobody_knows_what_limits_then_is_not_named(
     assert said in out
 
 
+def test_where_no_cause_is_known_what_is_nearly_full_is_not_called_one(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    over = then_limited(limited, "unknown")
+    over["results"][1]["limitedBy"]["also"] = ["serverCpu"]
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "Then limited by" not in out
+    assert "What limits fastapi-conns then is not known, and this is nearly full:" in out
+
+
 def test_what_limits_the_arm_that_gained_most_is_what_is_tried_next(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
 ) -> None:

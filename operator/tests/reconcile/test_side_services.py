@@ -426,6 +426,21 @@ def test_a_reset_that_is_lost_is_done_again() -> None:
     assert not [one for result in one.observe().results.values() for one in result.lost_attempts]
 
 
+@pytest.mark.parametrize("ended", [(), (ContainerView("reset", exit_code=0),)])
+def test_a_reset_whose_pod_was_refused_or_evicted_is_not_done(
+    ended: tuple[ContainerView, ...],
+) -> None:
+    """A kubelet that has no room refuses a pod, of which no container was ever there."""
+    one = world(STORE)
+    run_until(one, lambda: bool(of(list(one.pods.values()), "reset-store")))
+    (pod,) = of(list(one.pods.values()), "reset-store")
+    one.pods[pod.name] = replace(pod, once=True, phase="Failed", containers=ended)
+    for _ in range(4):
+        one.step()
+        one.advance()
+        assert not of(list(one.pods.values()), "server")
+
+
 def test_a_reset_that_fails_later_costs_an_attempt_and_no_server() -> None:
     one = world(MOCK)
     trial = one.trials[0].name

@@ -109,6 +109,8 @@ def _then(
         said = (
             f"Then limited by {', '.join(map(wording.cause, causes))} (suspected, {arm} under "
             f"{', '.join(known)}):"
+            if known
+            else f"What limits {arm} then is not known, and this is nearly full:"
         )
         if suspected.can_be:
             yield f"{said}  {program_name()} explain {over.name} --server {arm}{there}"

@@ -140,8 +140,15 @@ def _reset_pods(situation: Situation, one: SideService, job: WorkloadView) -> li
 
 
 def _ended_well(situation: Situation, one: SideService, job: WorkloadView) -> bool:
-    """Whether a reset has ended well: its Job does not while the cluster's container is there."""
-    pods = [pod for pod in _reset_pods(situation, one, job) if pod.once and pod.ended]
+    """Whether a reset has ended well: its Job does not while the cluster's container is there.
+
+    That pod is Running; of one that a kubelet refuses or evicts nobody knows what it has done.
+    """
+    pods = [
+        pod
+        for pod in _reset_pods(situation, one, job)
+        if pod.once and pod.ended and pod.phase == "Running" and not pod.deleting
+    ]
     return job.complete or any(all(part.exit_code == 0 for part in pod.own) for pod in pods)
 
 
