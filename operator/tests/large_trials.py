@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any
 
 from laptime.api.results import (
     Figures,
@@ -15,11 +13,9 @@ from laptime.api.results import (
     Latency,
     ResponseTimes,
     TrialOutcome,
-    TrialReadings,
     TrialResult,
 )
 from laptime.api.script import CheckResult, ScriptFigures, ScriptMetric, ThresholdResult
-from laptime.api.usage import ComponentUsage, CoresOverTime, ProcessUsage, Source, TrialUsage
 from laptime.plan import Trial
 
 _KINDS = ("trend", "trend", "counter", "rate", "gauge")
@@ -63,25 +59,6 @@ def large_result(trial: Trial, *, metrics: int = 0, endpoints: int = 0) -> Trial
         generator_share=0.25,
         script=_script(random, metrics) if metrics else None,
     )
-
-
-def large_readings(trial: Trial) -> TrialReadings:
-    """Return what was read of the pods of a trial: of a server of many processes, and two tiers."""
-    random = Random(trial.ordinal)
-    components = [
-        _component(random, "server", trial.server, 16),
-        *(_component(random, name) for name in ("generator", "postgres", "haproxy")),
-    ]
-    usage = TrialUsage(source=Source.AGENT, complete=True, components=components)
-    return TrialReadings.model_validate(
-        {"trial": trial.name, "usage": usage.to_wire(), "tiers": {}}
-    )
-
-
-def as_read(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as it is read: each a document of its own."""
-    read: dict[str, Any] = json.loads(json.dumps(manifest))
-    return read
 
 
 def _figures(random: Random) -> Figures:
@@ -129,24 +106,4 @@ def _metric(random: Random, number: int) -> ScriptMetric:
         value=value / 500 if kind == "rate" else value,
         **spread,
         **(shares if kind == "trend" else {}),
-    )
-
-
-def _component(
-    random: Random, name: str, server: str | None = None, processes: int = 0
-) -> ComponentUsage:
-    cores = [round(random.uniform(0, 4), 3) for _ in range(120)]
-    return ComponentUsage(
-        component=name,
-        server=server,
-        pods=1,
-        nodes=["node-1"],
-        cpu_seconds=random.uniform(1, 80),
-        cores_mean=random.uniform(0, 4),
-        cores_over_time=CoresOverTime(span_seconds=1, cores=list(cores)),
-        working_set_bytes=10**8,
-        processes=[
-            ProcessUsage(process=n, parent=1, command="uvicorn", cores=0.5, cores_peak=1.0)
-            for n in range(processes)
-        ],
     )

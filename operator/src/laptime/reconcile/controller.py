@@ -42,7 +42,7 @@ _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 # So long nobody tries again to accept a run whose status was refused.
 _REFUSED_SECONDS = 30.0
-# Of those that cannot be accepted for anything else so many are tried again in a second at most.
+# Of those that cannot be accepted for anything else so many are tried again in a second.
 _TRIED_A_SECOND = 5.0
 # But none waits longer for that: a moment's outage keeps a thousand of them no minutes.
 _TRIED_AFTER_SECONDS = 10.0
