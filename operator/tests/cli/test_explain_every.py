@@ -61,6 +61,7 @@ def gaining(gain: float) -> Ending:
 def ends(demo: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Ending]:
     """What comes of the experiment on each server; one that is not named is refused."""
     endings = {"fastapi": gaining(1.5), "async": gaining(1.0)}
+    demo.refused_with = 422
     asked = demo.answer
 
     def answer(method: str, path: str, body: bytes) -> Any:
@@ -68,7 +69,7 @@ def ends(demo: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Ending]:
         if method == "PATCH":
             server = found["spec"]["servers"][0]["name"]
             if server not in endings:
-                return 422, {"kind": "Status", "message": f"no {server} here"}
+                return demo.refused_with, {"kind": "Status", "message": f"no {server} here"}
             if "dryRun" not in path:
                 found["status"] = endings[server](found)
         return code, found
@@ -235,10 +236,12 @@ def test_one_that_was_made_with_other_options_is_shown_and_said_not_to_be_what_w
     assert demo.objects[MADE["fastapi"]]["metadata"]["uid"] == uid
 
 
+@pytest.mark.parametrize("code", [422, 403])
 def test_one_that_is_refused_leaves_the_others_and_is_made_when_called_again(
-    laptime: Laptime, demo: Any, kubeconfig: Path, ends: dict[str, Ending]
+    laptime: Laptime, demo: Any, kubeconfig: Path, ends: dict[str, Ending], code: int
 ) -> None:
     ending = ends.pop("fastapi")
+    demo.refused_with = code
     code, out, _ = call(laptime, kubeconfig)
     assert code == 1
     assert findings(out) == [("fastapi", "-", "not tried"), *ALL[1:]]
@@ -296,6 +299,47 @@ def test_what_was_to_be_measured_anew_is_named_where_ctrl_c_ended_it(
     assert messages["async"] == "demo-async-explain is not measured anew yet"
     for missing in ("fastapi --kubeconfig", "async --again --kubeconfig"):
         assert f"What is missing:  laptime explain demo --server {missing}" in err
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(
+    ("ended", "typed"),
+    [
+        # What is there now goes on, and would be refused with other options.
+        ("applied", "fastapi --kubeconfig"),
+        # What was there before still is.
+        ("kept", "fastapi --again --repetitions 3 --kubeconfig"),
+        # It was deleted, and with it what somebody had it try.
+        ("gone", "fastapi --more workers --repetitions 3 --kubeconfig"),
+    ],
+)
+def test_after_ctrl_c_the_first_goes_on_with_what_is_typed_by_what_is_there(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    ends: dict[str, Ending],
+    monkeypatch: pytest.MonkeyPatch,
+    ended: str,
+    typed: str,
+) -> None:
+    call(laptime, kubeconfig, "--server", "fastapi", "--more", "workers")
+    ends["fastapi"] = interrupted
+    if ended != "applied":
+        answer = demo.answer
+
+        def stops(method: str, path: str, body: bytes) -> Any:
+            if method == "DELETE" and ended == "kept":
+                os.kill(os.getpid(), signal.SIGINT)
+                return 403, {"kind": "Status", "message": "no"}
+            found = answer(method, path, body)
+            if method == "DELETE":
+                os.kill(os.getpid(), signal.SIGINT)
+            return found
+
+        monkeypatch.setattr(demo, "answer", stops)
+    code, _, err = call(laptime, kubeconfig, "--again", "--repetitions", "3", "-o", "json")
+    assert code == 130
+    assert f"What is missing:  laptime explain demo --server {typed}" in err
 
 
 @pytest.mark.usefixtures("ends")

@@ -259,6 +259,23 @@ async def test_a_run_that_comes_later_into_such_a_namespace_is_told_while_anothe
         await until(lambda: _refused_in(server, "closed", "later"))
 
 
+def _waiting_for_a_status(server: ApiServer, runs: int) -> tuple[list[str], list[str]]:
+    """Add runs whose statuses cannot be stored; return their names, and what is asked for them."""
+    names = [f"waits-{number:02d}" for number in range(runs)]
+    asked: list[str] = []
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if request.method == "PATCH" and "/waits-" in request.path:
+            asked.append(request.path)
+            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
+        return None
+
+    server.fault = fault
+    for name in names:
+        server.add(run_manifest(name))
+    return names, asked
+
+
 async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -267,20 +284,10 @@ async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_s
     monkeypatch.setattr(controller, "_TRIED_A_SECOND", 20.0)
     server = ApiServer()
     server.add(run_manifest("active"))
-    asked = []
-
-    async def fault(request: web.Request) -> web.StreamResponse | None:
-        if request.method == "PATCH" and "/waits-" in request.path:
-            asked.append(request.path)
-            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
-        return None
 
     async with operating(server):
         await until(lambda: state(server, "active") == "Deploying")
-        server.fault = fault
-        waiting = [f"waits-{number:02d}" for number in range(20)]
-        for name in waiting:
-            server.add(run_manifest(name))
+        waiting, asked = _waiting_for_a_status(server, 20)
         await until(lambda: len(asked) >= 20)
         asked.clear()
         for number in range(10):
@@ -300,20 +307,10 @@ async def test_after_a_moments_outage_no_run_waits_for_the_number_of_all(
     monkeypatch.setattr(controller, "_TRIED_AFTER_SECONDS", 0.3)
     server = ApiServer()
     server.add(run_manifest("active"))
-    asked = []
-
-    async def fault(request: web.Request) -> web.StreamResponse | None:
-        if request.method == "PATCH" and "/waits-" in request.path:
-            asked.append(request.path)
-            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
-        return None
 
     async with operating(server):
         await until(lambda: state(server, "active") == "Deploying")
-        server.fault = fault
-        waiting = [f"waits-{number}" for number in range(8)]
-        for name in waiting:
-            server.add(run_manifest(name))
+        waiting, asked = _waiting_for_a_status(server, 8)
         await until(lambda: len(asked) >= 8)
         server.fault = None
         await until(lambda: all(state(server, name) == "Queued" for name in waiting))

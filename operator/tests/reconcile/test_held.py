@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -37,6 +35,7 @@ from laptime.reconcile.held import OF_KIND, ONLY_THERE, TARGET, held
 from laptime.reconcile.result_cache import ResultCache
 from laptime.reconcile.service_view import service_view
 from laptime.reconcile.views import deployment_view, job_view, pod_view
+from tests.large_trials import traced
 from tests.manifests.runs import context
 
 from .api_server import ApiServer, serving
@@ -71,22 +70,6 @@ def config_map(number: int, run_uid: str, owner: str | None, **more: Any) -> dic
     if owner is not None:
         metadata["ownerReferences"] = [{"kind": "BenchmarkRun", "name": "r", "uid": owner}]
     return {"kind": "ConfigMap", "metadata": {**metadata, **more}}
-
-
-@contextmanager
-def traced() -> Iterator[Callable[[], tuple[int, int]]]:
-    """Yield what tells the bytes that are held now, and the most at any time, since it began."""
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-
-    def now_and_most() -> tuple[int, int]:
-        now, most = tracemalloc.get_traced_memory()
-        return now - before, most - before
-
-    try:
-        yield now_and_most
-    finally:
-        tracemalloc.stop()
 
 
 def test_of_large_objects_under_a_runs_label_next_to_nothing_is_held() -> None:

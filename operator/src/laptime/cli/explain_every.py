@@ -26,19 +26,21 @@ from laptime.cli.explain_plan import (
     cost,
     planned,
 )
-from laptime.cli.mistakes import Mistake, NotAllowed, Unreachable
+from laptime.cli.mistakes import Mistake, NotAccepted, Unreachable
 from laptime.cli.options import Output, program_name, where
 from laptime.cli.printing import open_console, print_all, print_document
 from laptime.cli.result_table import headline, result_lines
 from laptime.cli.run_commands import progress_console
 from laptime.cli.signals import INTERRUPTED
+from laptime.plan.experiments import tried
 
 if TYPE_CHECKING:
+    from laptime.api.experiment import Resource
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.cli.cluster_access import Cluster
     from laptime.cli.runs import Run
 
-_FOR_ALL = (Unreachable, NotAllowed)
+_FOR_ALL = (Unreachable, NotAccepted)
 """What keeps one server from being explained and all others as well."""
 
 
@@ -150,16 +152,27 @@ class EveryServer:
         """Return what to type to have the rest explained, of which the first may go on."""
         if not rest:
             return []
-        options = "".join(f" --more {one}" for one in self._asked.more)
-        if self._asked.repetitions is not None:
-            options += f" --repetitions {self._asked.repetitions}"
-        which = [""]
-        if self._asked.again:
-            # Of the others there still is what was measured before.
-            first, *others = (f" --server {one.server}" for one in rest)
-            which = [first, *(f"{one} --again" for one in others)]
         there = where(self._cluster, self._run.namespace)
-        return [f"What is missing:  {self._command}{one}{options}{there}" for one in which]
+        options = _options(self._asked.more, self._asked.repetitions)
+        which = [options]
+        if self._asked.again:
+            first, *others = rest
+            # Of the others there still is what was measured before.
+            which = [f" --server {first.server}{self._of_the_first(first, options)}"]
+            which += [f" --server {one.server} --again{options}" for one in others]
+        return [f"What is missing:  {self._command}{one}{there}" for one in which]
+
+    def _of_the_first(self, one: Planned, options: str) -> str:
+        """Return with which options one that was to be measured anew is, by what is there now."""
+        try:
+            there = self._cluster.run(self._run.namespace, one.name)
+        except Mistake:
+            return ""  # which deletes nothing
+        if there is not None and not there.deleting:
+            return f" --again{options}" if there.uid == one.replaces else ""
+        if one.to_make is None:
+            return options
+        return _options(tried(one.to_make.spec), one.to_make.spec.repetitions)
 
     @property
     def _command(self) -> str:
@@ -170,3 +183,8 @@ class EveryServer:
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _options(more: Sequence[Resource], repetitions: int | None) -> str:
+    said = "".join(f" --more {one}" for one in more)
+    return said if repetitions is None else f"{said} --repetitions {repetitions}"
