@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from laptime.reconcile import controller, worker
+from laptime.reconcile import controller, pauses, worker
 from laptime.reconcile.controller import Controller
 
 from .api_server import ApiServer
@@ -280,8 +280,8 @@ async def test_runs_whose_status_cannot_be_stored_are_not_all_tried_again_each_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A webhook is away, or the disk of etcd is full, and many runs wait."""
-    monkeypatch.setattr(controller, "_AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(controller, "_TRIED_A_SECOND", 20.0)
+    monkeypatch.setattr(pauses, "_SHORTEST_SECONDS", 0.05)
+    monkeypatch.setattr(pauses, "_TRIED_A_SECOND", 20.0)
     server = ApiServer()
     server.add(run_manifest("active"))
 
@@ -302,9 +302,9 @@ async def test_after_a_moments_outage_no_run_waits_for_the_number_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By their number alone they would be tried again after twenty hours."""
-    monkeypatch.setattr(controller, "_AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(controller, "_TRIED_A_SECOND", 0.0001)
-    monkeypatch.setattr(controller, "_TRIED_AFTER_SECONDS", 0.3)
+    monkeypatch.setattr(pauses, "_SHORTEST_SECONDS", 0.05)
+    monkeypatch.setattr(pauses, "_TRIED_A_SECOND", 0.0001)
+    monkeypatch.setattr(pauses, "_LONGEST_SECONDS", 0.3)
     server = ApiServer()
     server.add(run_manifest("active"))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from laptime.reconcile import lifetimes
+from laptime.reconcile import lifetimes, pauses
 from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.queue import card_of
 
@@ -55,6 +55,7 @@ async def test_a_run_that_may_not_be_deleted_holds_up_no_other_and_is_not_asked_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(pauses, "_SHORTEST_SECONDS", 0.05)
     server = ApiServer()
     for name in ("old-0", "old-1"):
         server.add(mortal(name))
@@ -81,7 +82,8 @@ async def test_runs_that_nobody_answers_for_are_not_all_asked_for_each_second(
 ) -> None:
     """A webhook for deletions is away, and a hundred runs have had their time."""
     monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(lifetimes, "_TRIED_A_SECOND", 10.0)
+    monkeypatch.setattr(pauses, "_SHORTEST_SECONDS", 0.05)
+    monkeypatch.setattr(pauses, "_TRIED_A_SECOND", 10.0)
     server = ApiServer()
     for number in range(10):
         server.add(mortal(f"old-{number}"))
@@ -134,6 +136,7 @@ async def test_a_run_that_has_changed_stays_while_the_watch_is_behind(
     changed: dict[str, Any], moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lifetimes, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(pauses, "_SHORTEST_SECONDS", 0.05)
     server = ApiServer()
     run = server.add(mortal("old"))
     if moment == "before":

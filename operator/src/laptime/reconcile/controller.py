@@ -28,6 +28,7 @@ from laptime.reconcile.folding import Folding
 from laptime.reconcile.history import History
 from laptime.reconcile.lifetimes import Lifetimes
 from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.pauses import pause_for
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.settings import Settings
 from laptime.reconcile.statuses import PASSED_OVER_SECONDS, StatusDesk, with_verdicts
@@ -42,10 +43,6 @@ _LOOK_SECONDS = 60.0
 _AGAIN_SECONDS = 1.0
 # So long nobody tries again to accept a run whose status was refused.
 _REFUSED_SECONDS = 30.0
-# Of those that cannot be accepted for anything else so many are tried again in a second.
-_TRIED_A_SECOND = 5.0
-# But none waits longer for that: a moment's outage keeps a thousand of them no minutes.
-_TRIED_AFTER_SECONDS = 10.0
 _AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
@@ -348,8 +345,7 @@ class Controller:
         await asyncio.gather(*(one(card) for card in todo))
         if failed:
             # Nobody answers, or a webhook does not, however many ask.
-            pause = max(_AGAIN_SECONDS, len(failed) / _TRIED_A_SECOND)
-            pause = min(pause, _TRIED_AFTER_SECONDS)
+            pause = pause_for(len(failed))
             still = [uid for uid in failed if uid in self._state_of]
             self._not_before.update(dict.fromkeys(still, self._now() + pause))
             again = min(again, pause)

@@ -12,14 +12,10 @@ from datetime import UTC, datetime
 
 from laptime.api import KIND
 from laptime.kube import Kube, KubeError
-from laptime.reconcile.pauses import Pauses
+from laptime.reconcile.pauses import Pauses, pause_for
 from laptime.reconcile.queue import Card, card_of
 
 _AGAIN_SECONDS = 1.0
-# Of those of which nobody says whether they may go so many are tried again in a second at most.
-_TRIED_A_SECOND = 5.0
-# But none waits longer for that.
-_TRIED_AFTER_SECONDS = 10.0
 # Clocks are set.
 _LONGEST_SECONDS = 3600.0
 # Many runs end at once; one look is enough for all of them.
@@ -96,8 +92,7 @@ class Lifetimes:
                 else:
                     due.append(self._pauses.begin(uid) if error.refused else _AGAIN_SECONDS)
         # Nobody answers, or a webhook does not, however many ask.
-        pause = max(_AGAIN_SECONDS, len(failed) / _TRIED_A_SECOND)
-        pause = min(pause, _TRIED_AFTER_SECONDS)
+        pause = pause_for(len(failed))
         for uid in failed:
             due.append(pause)
             if uid in self._mortal:

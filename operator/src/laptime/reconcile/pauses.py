@@ -1,4 +1,4 @@
-"""When a deletion that came to nothing is tried again.
+"""When a deletion that came to nothing is tried again, or whatever nobody answered.
 
 One that was refused ever less often, or once the run has changed.
 
@@ -10,6 +10,15 @@ from __future__ import annotations
 import time
 
 _SECONDS = (30.0, 300.0, 3600.0)
+# Of those that nobody answers for so many are tried again in a second, but none waits longer for
+# that than a moment: an outage of a second keeps a thousand of them no minutes.
+_TRIED_A_SECOND = 5.0
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
+
+
+def pause_for(unanswered: int) -> float:
+    """Return after how many seconds so many runs are tried again that nobody answered for."""
+    return min(max(_SHORTEST_SECONDS, unanswered / _TRIED_A_SECOND), _LONGEST_SECONDS)
 
 
 class Pauses:
